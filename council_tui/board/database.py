@@ -1,0 +1,140 @@
+"""One writer thread per SQLite file, with group commit; whoever reads opens the file read-only.
+
+Why a thread of our own: a hop through a generic executor costs more than the insert, and one fsync can
+carry everything that arrived while the last one ran.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import aiosqlite
+
+from council_tui.domain.errors import HomeUnusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+T = TypeVar("T")
+_MAX_BATCH = 512
+
+
+class _Job:
+    __slots__ = ("error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.work = work
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+def _settle(jobs: list[_Job]) -> None:
+    for job in jobs:
+        if job.future.cancelled():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+
+
+class Writer:
+    """The only writer of one SQLite file. Work handed in together commits together."""
+
+    def __init__(self, path: Path, schema: str, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
+        self._path = path
+        self._schema = schema
+        self._synchronous = synchronous
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"writer-{path.name}", daemon=True)
+        self._ready: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Open the file, create its tables and begin to take work."""
+        loop = asyncio.get_running_loop()
+        self._ready = loop.create_future()
+        self._thread.start()
+        await self._ready
+
+    def submit(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Queue work for the next transaction; the future resolves once it is committed.
+
+        Work runs in the order of the calls. An exception undoes that work alone and is raised to its caller.
+        """
+        job = _Job(work, asyncio.get_running_loop())
+        self._queue.put(job)
+        return job.future
+
+    async def close(self) -> None:
+        """Commit what is queued and close the file."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=True)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.executescript(self._schema)
+        return connection
+
+    def _run(self) -> None:
+        ready = self._ready
+        if ready is None:  # start() sets it before the thread exists
+            return
+        loop = ready.get_loop()
+        try:
+            connection = self._open()
+        except sqlite3.Error as error:
+            failure = HomeUnusable(f"cannot write {self._path}: {error}")
+            loop.call_soon_threadsafe(ready.set_exception, failure)
+            return
+        loop.call_soon_threadsafe(ready.set_result, None)
+        running = True
+        while running:
+            first = self._queue.get()
+            jobs: list[_Job] = []
+            while first is not None:
+                jobs.append(first)
+                if len(jobs) >= _MAX_BATCH or self._queue.empty():
+                    break
+                first = self._queue.get()
+            running = first is not None
+            if jobs:
+                self._commit(connection, jobs)
+                # A loop that is gone has nobody left who waits for the answer.
+                if not jobs[0].loop.is_closed():
+                    jobs[0].loop.call_soon_threadsafe(_settle, jobs)
+        connection.close()
+
+    @staticmethod
+    def _commit(connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                connection.execute("SAVEPOINT job")
+                try:
+                    job.result = job.work(connection)
+                except Exception as error:  # noqa: BLE001 - handed to whoever asked for the work
+                    connection.execute("ROLLBACK TO job")
+                    job.error = error
+                connection.execute("RELEASE job")
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for job in jobs:
+                job.error = job.error or error
+
+
+def read_only(path: Path) -> aiosqlite.Connection:
+    """A connection that cannot write, for `async with`; it sees each commit as a whole."""
+    return aiosqlite.connect(f"file:{path}?mode=ro", uri=True)

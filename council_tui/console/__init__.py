@@ -1,0 +1,1 @@
+"""The control room: the only part of the program that knows Textual."""

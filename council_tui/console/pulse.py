@@ -1,0 +1,62 @@
+"""Four times a second: pull a picture and hand it to the screen. The council never pushes and the screen never waits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from council_tui.console.glyphs import span
+from council_tui.domain.errors import CouncilError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from council_tui.control.views import CouncilDoor, RoomView
+
+SLOW_SECONDS = 2.0
+"""A pull that takes longer is said to the person."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The last picture, and what went wrong since."""
+
+    view: RoomView | None = None
+    trouble: str = ""
+    """`could not be read: ...`, or how long the council has been silent; empty when all is well."""
+
+
+class Pulse:
+    """Pulls one picture at a time; a beat that finds a pull still running is skipped."""
+
+    def __init__(self, door: CouncilDoor, clock: Callable[[], float] = time.monotonic) -> None:
+        self.door = door
+        self.clock = clock
+        self.picture = Picture()
+        self.began: float | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a pull is running."""
+        return self.began is not None
+
+    def overdue(self) -> bool:
+        """Mark the picture when the running pull is slow; True if that changed it."""
+        if self.began is None or self.clock() - self.began < SLOW_SECONDS:
+            return False
+        trouble = f"no answer for {span(self.clock() - self.began)}"
+        changed = trouble != self.picture.trouble
+        self.picture = replace(self.picture, trouble=trouble)
+        return changed
+
+    async def pull(self) -> Picture:
+        """One pull; what cannot be read leaves the last picture standing and says why."""
+        self.began = self.clock()
+        try:
+            self.picture = Picture(await self.door.room())
+        except (CouncilError, OSError) as error:
+            self.picture = replace(self.picture, trouble=f"could not be read: {error}")
+        finally:
+            self.began = None
+        return self.picture

@@ -1,0 +1,161 @@
+"""One agent or card in full; read again while it is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from council_tui.console.glyphs import TONES, Part, span
+from council_tui.console.screens.base import CouncilScreen
+from council_tui.console.widgets.page import Page, pairs
+from council_tui.console.widgets.painted import Line, between
+from council_tui.control.views import AgentView, CardView, Detail
+
+if TYPE_CHECKING:
+    from council_tui.console.pulse import Picture
+
+REREAD_SECONDS = 1.0
+
+
+class Headline(Line):
+    """Path, state and heartbeat of the subject."""
+
+    def parts(self, width: int) -> list[Part]:
+        """What the picture says of it now."""
+        screen = self.screen
+        assert isinstance(screen, DetailScreen)
+        subject = screen.subject()
+        if isinstance(subject, AgentView):
+            right: list[Part] = [
+                *self.glyphs.state(subject.health),
+                (f" {span(subject.age_seconds)}", TONES[subject.health]),
+                (f"   up {span(subject.started_seconds)} ", "p-quiet"),
+            ]
+            return between([(" ", ""), *screen.path(subject)], right, width, self.glyphs)
+        if subject is not None:
+            found = (subject.fail or subject.block or "").replace("_", " ")
+            right = [(f"{subject.state} {found}".strip(), "p-strong"), (f"   {span(subject.age_seconds)} ", "p-quiet")]
+            return between([(f" {subject.title}", "p-strong")], right, width, self.glyphs)
+        return [(f" {screen.label} is no longer on the board", "p-late")]
+
+
+class PulseLine(Line):
+    """The sparkline of an agent, as wide as there are beats."""
+
+    def parts(self, width: int) -> list[Part]:
+        """Beats and their numbers."""
+        screen = self.screen
+        assert isinstance(screen, DetailScreen)
+        subject = screen.subject()
+        if not isinstance(subject, AgentView):
+            return []
+        if not subject.beats:
+            return [(" no heartbeat yet", "p-quiet")]
+        came = sorted(ms for ms in subject.beats if ms >= 0)
+        missed = sum(1 for ms in subject.beats if ms < 0)
+        middle = f"{came[len(came) // 2]} ms" if came else "none"
+        dot = self.glyphs.dot
+        said = f"  beat {subject.beat_count:,} {dot} every {subject.beat_seconds:g} s {dot} median late {middle}"
+        return [
+            (f" {self.glyphs.sparkline(subject.beats, 30)}", TONES[subject.health]),
+            (f"{said} {dot} missed {missed} of {len(subject.beats)}", "p-quiet"),
+        ]
+
+
+class DetailScreen(CouncilScreen):
+    """Facts, history, processes and the tail of the log."""
+
+    PLACE: ClassVar[str] = "detail"
+    WHERE: ClassVar[str] = "detail"
+    PANES: ClassVar = (("facts", "Facts"), ("history", "History"), ("processes", "Processes"), ("log", "Log"))
+
+    def __init__(self, ident: str, label: str, is_agent: bool) -> None:
+        super().__init__()
+        self.ident = ident
+        self.label = label
+        self.is_agent = is_agent
+        self.asked = float("-inf")
+
+    def body(self) -> ComposeResult:
+        """Two lines about it and four panes."""
+        yield Headline(classes="bar headline")
+        if self.is_agent:
+            yield PulseLine(classes="bar")
+        with Horizontal(id="upper", classes="panes"):
+            yield Page("1 Facts", id="facts")
+            with Vertical(id="right", classes="panes"):
+                yield Page("2 History", empty="Nothing has happened yet.", id="history")
+                yield Page("3 Processes", empty="No processes: none is running.", id="processes")
+        yield Page("4 Log", empty="Nothing was written yet.", follow=True, id="log")
+
+    def on_mount(self) -> None:
+        """Mark the panes and read at once."""
+        for pane in self.panes():
+            self.query_one(f"#{pane}").add_class("pane")
+        super().on_mount()
+
+    def show_picture(self, picture: Picture, changed: bool) -> None:
+        """The headline at every beat, the rest once a second."""
+        super().show_picture(picture, changed)
+        now = self.council_app.pulse.clock()
+        if now - self.asked >= REREAD_SECONDS:
+            self.asked = now
+            door = self.council_app.door
+            self.council_app.ask(lambda: door.detail(self.ident), self._take, group="detail", otherwise=self._trouble)
+
+    def _take(self, detail: Detail) -> None:
+        if not self.is_mounted:
+            return
+        self.query_one("#facts", Page).write(pairs(detail.facts))
+        self.query_one("#history", Page).write([[(line, "")] for line in detail.history])
+        self.query_one("#log", Page).write([[(line, "")] for line in detail.log])
+        pids = {process.pid for process in detail.processes}
+        lines: list[list[Part]] = [[("    pid state  command", "p-quiet")]] if detail.processes else []
+        for process in detail.processes:
+            inner = f"{self.council_app.glyphs.elbow} " if process.ppid in pids else ""
+            lines.append(
+                [(f"{process.pid:>7} ", ""), (f"{process.state:<6} ", "p-quiet"), (inner, "p-frame"), (process.command, "")]
+            )
+        self.query_one("#processes", Page).write(lines)
+
+    def _trouble(self, error: Exception) -> None:
+        if self.is_mounted:
+            self.query_one("#facts", Page).write([], f"could not be read: {error}")
+
+    def subject(self) -> AgentView | CardView | None:
+        """What the picture says of it now."""
+        view = self.council_app.picture.view
+        if view is None:
+            return None
+        return next((a for a in view.agents if a.name == self.ident), None) or next(
+            (c for c in view.cards if c.id == self.ident), None
+        )
+
+    def path(self, agent: AgentView) -> list[Part]:
+        """Who spawned whom, down to this one."""
+        view = self.council_app.picture.view
+        by_name = {other.name: other for other in view.agents} if view is not None else {}
+        above: list[str] = []
+        parent = by_name.get(agent.parent or "")
+        while parent is not None and len(above) < 8:
+            above.insert(0, parent.label)
+            parent = by_name.get(parent.parent or "")
+        arrow = self.council_app.glyphs.arrow
+        return [*((f"{label} {arrow} ", "p-quiet") for label in above), (agent.label, "p-strong")]
+
+    def places(self) -> tuple[str, ...]:
+        """Pages have no rows to open."""
+        return ("lists", "everywhere")
+
+    def why_not(self, action: str) -> str:
+        """Pages scroll and nothing in them opens."""
+        if action in ("open", "only-bad"):
+            return f"{action}: this page has no rows to choose"
+        return ""
+
+    def do_copy(self) -> None:
+        """The subject's id."""
+        self.app.copy_to_clipboard(self.ident)
+        self.council_app.say(f"copied {self.ident}")

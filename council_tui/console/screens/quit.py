@@ -1,0 +1,102 @@
+"""Leaving: living agents end with the council, in order and shown, or one stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Button, Static
+
+from council_tui.console import keymap
+from council_tui.console.glyphs import TONES, Part, plural
+from council_tui.console.screens.dialog import Dialog
+from council_tui.console.widgets.page import Page
+from council_tui.control.views import QuitOutcome
+
+if TYPE_CHECKING:
+    from council_tui.console.pulse import Picture
+
+SHOWN_EVENTS = 6
+
+
+class QuitScreen(Dialog):
+    """End them, or stay."""
+
+    BINDINGS: ClassVar = keymap.bindings("quit")
+
+    def __init__(self, living: int) -> None:
+        super().__init__()
+        self.living = living
+        """-1 when it could not be counted."""
+        self.ending = False
+        self.since = 0
+
+    def compose(self) -> ComposeResult:
+        """One question and two answers; the keys are on the one that keeps everything."""
+        with Vertical(id="quit", classes="dialog") as box:
+            box.border_title = "Leave the council"
+            yield Static(self._question(), id="quit-question", markup=False)
+            yield Page(empty="", id="quit-page")
+            with Horizontal(classes="buttons"):
+                yield Button("End them  e", id="quit-end", compact=True, variant="error")
+                yield Button("Stay  esc", id="quit-stay", compact=True, variant="primary")
+
+    def _question(self) -> str:
+        if self.living < 0:
+            return "The council does not answer, so nobody knows what lives. Ending reaps all that can be found."
+        verb = "ends" if self.living == 1 else "end"
+        return f"{plural(self.living, 'agent')} {verb} with you. Each is reaped in order; unfinished cards say so."
+
+    def on_mount(self) -> None:
+        """The safe button has the keys."""
+        self.query_one("#quit-stay").focus()
+        self.query_one("#quit-page").display = False
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """End or stay."""
+        if event.button.id == "quit-end":
+            self.action_end_them()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Stay; once the end has begun there is nothing to stay for."""
+        if not self.ending:
+            self.dismiss()
+
+    def action_end_them(self) -> None:
+        """Drain, and leave when nothing is left."""
+        if self.ending:
+            return
+        self.ending = True
+        view = self.council_app.picture.view
+        self.since = view.events[-1].seq if view is not None and view.events else 0
+        self.query_one("#quit-end", Button).disabled = True
+        self.query_one("#quit-stay", Button).disabled = True
+        self.query_one("#quit-page").display = True
+        self.query_one("#quit-question", Static).update("Ending all agents, leaves first.")
+        self.council_app.ask(self.council_app.door.drain, self._ended, group="quit", otherwise=self._trouble)
+
+    def show_picture(self, picture: Picture, changed: bool) -> None:
+        """While it ends: how many are left and what happened last."""
+        view = picture.view
+        if view is None or not self.ending or not changed:
+            return
+        left = sum(1 for agent in view.agents if agent.health not in ("ended", "failed"))
+        lines: list[list[Part]] = [[(f"{plural(left, 'agent')} left", "p-strong")]]
+        glyphs = self.council_app.glyphs
+        for event in [event for event in view.events if event.seq > self.since][-SHOWN_EVENTS:]:
+            lines.append([(f"{glyphs.tone[event.tone]} {event.text}", TONES[event.tone])])
+        self.query_one("#quit-page", Page).write(lines)
+
+    def _ended(self, outcome: QuitOutcome) -> None:
+        self.council_app.outcome = outcome
+        self.council_app.exit()
+
+    def _trouble(self, error: Exception) -> None:
+        self.ending = False
+        self.query_one("#quit-question", Static).update(f"It could not be ended: {error}")
+        self.query_one("#quit-end", Button).disabled = False
+        self.query_one("#quit-stay", Button).disabled = False
+        self.query_one("#quit-stay").focus()

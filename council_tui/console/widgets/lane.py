@@ -1,0 +1,104 @@
+"""One column of cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from council_tui.console.glyphs import TONES, Part, plural, span
+from council_tui.console.widgets.painted import between
+from council_tui.console.widgets.virtual_list import VirtualList
+from council_tui.control.views import AgentView, CardView
+from council_tui.domain.card import CardState
+
+WIDE = 40
+"""From this width on, a card says in one line what needs two in a narrow lane."""
+
+
+class Lane(VirtualList[CardView]):
+    """The cards of one state."""
+
+    EMPTY: ClassVar[str] = "No cards here."
+
+    def __init__(self, state: CardState) -> None:
+        super().__init__(state.value.capitalize(), id=f"lane-{state.value}", classes=f"lane lane-{state.value}")
+        self.state = state
+        self.agents: Mapping[str, AgentView] = {}
+
+    def show_cards(self, cards: Sequence[CardView], agents: Mapping[str, AgentView], trouble: str = "") -> None:
+        """Take this state's cards and all agents by name."""
+        self.agents = agents
+        self.show(cards, trouble)
+
+    def key(self, item: CardView) -> str:
+        """The card's id."""
+        return item.id
+
+    def words(self, item: CardView) -> str:
+        """Everything the card says."""
+        return f"{item.id} {item.label} {item.title} {item.agent or ''} {item.block or ''} {item.fail or ''}"
+
+    def is_bad(self, item: CardView) -> bool:
+        """Failed, blocked, or in the hands of an agent in trouble."""
+        if item.state in (CardState.FAILED, CardState.BLOCKED):
+            return True
+        agent = self.agents.get(item.agent or "")
+        return agent is not None and agent.health in ("late", "orphan", "held")
+
+    def height_of_row(self) -> int:
+        """Three or two lines, and an empty one."""
+        return 3 if self.size.width >= WIDE else 4
+
+    def caption(self) -> str:
+        """The state and how many cards."""
+        count = f"{len(self.rows):,}" if len(self.rows) == len(self.items) else f"{len(self.rows)}/{len(self.items)}"
+        return f"{self.title} {count}"
+
+    def line(self, item: CardView, line: int, width: int) -> list[Part]:
+        """Name; what it is; how it stands; nothing."""
+        if width >= WIDE:
+            return self._wide(item, line, width)
+        if line == 0:
+            return [(self.glyphs.fit_middle(item.label, width), "p-strong")]
+        if line == 1:
+            return [(item.title if width >= 18 and item.title != item.label else item.id, "p-quiet")]
+        return self.standing(item, width) if line == 2 else []
+
+    def _wide(self, item: CardView, line: int, width: int) -> list[Part]:
+        if line == 0:
+            title = f"  {item.title}" if item.title != item.label else ""
+            return between([(item.label, "p-strong"), (title, "")], [(f" {item.id}", "p-quiet")], width, self.glyphs)
+        if line == 1:
+            about = f"  {self.glyphs.dot} {span(item.age_seconds)} here"
+            why = f"  {self.glyphs.dot} {item.reason}" if item.reason else ""
+            return [("  ", ""), *self.standing(item, width), (about, "p-quiet"), (why, "p-quiet")]
+        return []
+
+    def standing(self, item: CardView, width: int) -> list[Part]:
+        """How the card stands, as sign and word."""
+        glyphs = self.glyphs
+        agent = self.agents.get(item.agent or "")
+        if item.state == CardState.DONE:
+            found = f" {glyphs.dot} {item.findings} found" if item.findings and width >= 20 else ""
+            return [(f"{glyphs.good} {'signed' if item.entry is not None else 'done'}", "p-good"), (found, "p-quiet")]
+        if item.state == CardState.FAILED:
+            return [(f"{glyphs.health['failed']} {(item.fail or 'failed').replace('_', ' ')}", "p-bad")]
+        if item.state == CardState.BLOCKED:
+            return self._blocked(item, width)
+        if agent is not None:
+            age = agent.deadline_seconds if agent.health == "offered" else agent.age_seconds
+            return [*glyphs.state(agent.health), (f" {span(age)}", TONES[agent.health])]
+        if item.after and item.state == CardState.BACKLOG:
+            return [(f"{glyphs.health['offered']} after {plural(len(item.after), 'card')}", "p-quiet")]
+        return [(f"{glyphs.health['offered']} waits {span(item.age_seconds)}", "p-quiet")]
+
+    def _blocked(self, item: CardView, width: int) -> list[Part]:
+        kind = (item.block or "blocked").replace("_", " ")
+        if item.block == "dependency":
+            return [(f"{self.glyphs.health['offered']} after {', '.join(item.after) or 'a card'}", "p-quiet")]
+        return [(f"{self.glyphs.health['waiting']} {kind}", "p-late")]
+
+    def on_resize(self) -> None:
+        """Rows have another height in another width."""
+        super().on_resize()
+        self.refresh()

@@ -1,0 +1,103 @@
+"""Any program as an agent: its argv and environment, and how its exit and its output become a result."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from council_tui.domain.envelope import Envelope
+from council_tui.domain.evidence import Result, check_result
+from council_tui.domain.text import safe_bytes
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "COUNCIL_AUDIT_NESTED")
+"""The only variables of ours that a body sees; everything else could hold a secret."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to exec."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a body ended."""
+
+    status: int | None
+    """Exit status, or None when a signal ended it."""
+    signal: int | None
+    last_line: bytes
+    output_sha256: str
+    output_bytes: int
+    tail: bytes
+    log_path: str
+
+
+def launch(
+    run: tuple[str, ...], *, workdir: str, data: str, notify: str, watchdog_seconds: float, names: dict[str, str]
+) -> Launch:
+    """Fill in `{python}` and `{workdir}` and build the environment of a body.
+
+    `data` is its slice, which is also its HOME; `names` are the COUNCIL_* facts it may know.
+    """
+    filled = tuple(part.replace("{python}", sys.executable).replace("{workdir}", workdir) for part in run)
+    env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+    env |= {
+        "HOME": data,
+        "TMPDIR": data,
+        "COUNCIL_SLICE": data,
+        "NOTIFY_SOCKET": notify,
+        "WATCHDOG_USEC": str(int(watchdog_seconds * 2_000_000)),
+    }
+    return Launch(filled, workdir, env | names)
+
+
+def _returned(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in the last line, or None."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _wrapped(run: tuple[str, ...], end: Exit) -> Result:
+    """A result made of what any program leaves behind: command line, status, output digest and tail."""
+    how = f"signal {end.signal}" if end.signal is not None else f"exit status {end.status}"
+    evidence = [f"command: {shlex.join(run)}", how, f"output sha256 {end.output_sha256} ({end.output_bytes} bytes)"]
+    tail = safe_bytes(end.tail.strip(), 1000)
+    if tail:
+        evidence.append(f"output ends: {tail}")
+    good = end.status == 0
+    problem = () if good else (how,)
+    return Result("DONE" if good else "ERROR", (), tuple(evidence), "", problem)
+
+
+def judge(run: tuple[str, ...], envelope: Envelope, end: Exit) -> tuple[Result, str | None]:
+    """(result, protocol violation or None) of a body that has ended.
+
+    An exit status of 0 without the report that the contract asks for is a violation, never done; a bad exit
+    status is an ERROR whatever was printed.
+    """
+    value = _returned(end.last_line)
+    if value is None:
+        wrapped = _wrapped(run, end)
+        if end.status == 0 and envelope.schema_declared:
+            return wrapped, "exited 0 without the report that its contract asks for"
+        return wrapped, None
+    result = check_result(value, envelope)
+    if result.problems and end.status == 0:
+        return result, f"its report breaks the contract: {result.problems[0]}"
+    if end.status != 0 and result.status == "DONE":
+        how = f"signal {end.signal}" if end.signal is not None else f"exit status {end.status}"
+        return Result("ERROR", result.findings, result.evidence, result.recommendation, (how,), result.extra), None
+    return result, None

@@ -1,0 +1,1 @@
+"""Facts and rules: no clock, no disk, no asyncio."""

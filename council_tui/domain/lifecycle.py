@@ -1,0 +1,292 @@
+"""The life of one run as a pure state machine: (state, signal, now) -> (state, effects) (protocols.md 8a).
+
+Gates are passed in order or not at all; whoever does not answer is an orphan; nothing that is being
+reaped comes back; and an end is only an end once every process is proved dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from council_tui.domain.card import BlockKind, FailKind
+from council_tui.domain.contract import LifecyclePolicy
+from council_tui.domain.events import EventKind
+from council_tui.domain.heartbeat import Pulse, pulse
+
+
+class Phase(StrEnum):
+    """Where a run stands."""
+
+    STARTING = "starting"
+    GREETED = "greeted"
+    DELEGATED = "delegated"
+    CLAIMED = "claimed"
+    VERIFIED = "verified"
+    ACCEPTED = "accepted"
+    RUNNING = "running"
+    RETURNED = "returned"
+    CLOSING = "closing"
+    """Reported; its processes are on their way out."""
+    HELD = "held"
+    """An orphan, stopped and kept for a person."""
+    REAPING = "reaping"
+    ENDED = "ended"
+
+
+class Signal(StrEnum):
+    """What can happen to a run."""
+
+    HELLO = "hello"
+    DELEGATED = "delegated"
+    CLAIMED = "claimed"
+    VERIFIED = "verified"
+    REJECTED = "rejected"
+    ACCEPTED = "accepted"
+    ACKNOWLEDGED = "acknowledged"
+    BEAT = "beat"
+    RETURNED = "returned"
+    REPORTED = "reported"
+    BREACHED = "breached"
+    VIOLATED = "violated"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """The handshake broke on our side, e.g. a parent that did not delegate."""
+    PROCESS_GONE = "process_gone"
+    PARENT_GONE = "parent_gone"
+    TICK = "tick"
+    DEAD = "dead"
+    """Every process of the run is proved dead."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The contract's numbers that the machine judges by, in seconds."""
+
+    interval: float
+    window: float
+    requires_ack: bool = True
+    ttl: float | None = None
+    grace: float = 5.0
+    hold: float | None = None
+    """How long an orphan is kept for a person; None reaps at once."""
+
+    @classmethod
+    def of(cls, policy: LifecyclePolicy, budget_seconds: float | None) -> Timing:
+        """From a contract: the life ends at the TTL or the time budget, whichever is sooner."""
+        limits = [limit for limit in (policy.run_ttl_seconds, budget_seconds) if limit is not None]
+        return cls(
+            interval=policy.parent_heartbeat_interval_seconds,
+            window=policy.window,
+            requires_ack=policy.requires_acknowledgement,
+            ttl=min(limits) if limits else None,
+            grace=policy.grace_seconds,
+            hold=policy.hold_seconds if policy.orphan_policy == "hold" else None,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: neither fail nor block means done."""
+
+    fail: FailKind | None = None
+    block: BlockKind | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RunState:
+    """One run. Every time is from the supervisor's monotonic clock."""
+
+    timing: Timing
+    started: float
+    phase: Phase = Phase.STARTING
+    acknowledged: float | None = None
+    last_beat: float | None = None
+    late: bool = False
+    held_until: float | None = None
+    closing_since: float | None = None
+    outcome: Outcome | None = None
+    """Set when the end is decided; it never changes afterwards."""
+
+    @property
+    def living(self) -> bool:
+        """Whether processes of this run may exist."""
+        return self.phase is not Phase.ENDED
+
+
+class Do(StrEnum):
+    """What the supervisor has to do after a step."""
+
+    LOG = "log"
+    STOP = "stop"
+    """Freeze the body's tree and keep it."""
+    REAP = "reap"
+    SETTLE = "settle"
+    """Post the outcome to the card, clear the slice, revoke."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing to do, in order. For LOG, `kind` and `data` are the journal's."""
+
+    do: Do
+    kind: EventKind | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+_GATES: dict[Signal, tuple[Phase, Phase, EventKind]] = {
+    Signal.HELLO: (Phase.STARTING, Phase.GREETED, EventKind.HELLO),
+    Signal.DELEGATED: (Phase.GREETED, Phase.DELEGATED, EventKind.DELEGATED),
+    Signal.CLAIMED: (Phase.DELEGATED, Phase.CLAIMED, EventKind.CLAIMED),
+    Signal.VERIFIED: (Phase.CLAIMED, Phase.VERIFIED, EventKind.INHERITANCE_VERIFIED),
+    Signal.ACCEPTED: (Phase.VERIFIED, Phase.ACCEPTED, EventKind.ACCEPTED),
+    Signal.ACKNOWLEDGED: (Phase.ACCEPTED, Phase.RUNNING, EventKind.ACKNOWLEDGED),
+    Signal.RETURNED: (Phase.RUNNING, Phase.RETURNED, EventKind.RETURNED),
+    Signal.REPORTED: (Phase.RETURNED, Phase.CLOSING, EventKind.REPORTED),
+}
+_BEFORE_ACK = frozenset(
+    {Phase.STARTING, Phase.GREETED, Phase.DELEGATED, Phase.CLAIMED, Phase.VERIFIED, Phase.ACCEPTED}
+)
+_BEATING = frozenset({Phase.RUNNING, Phase.RETURNED})
+_OVER = frozenset({Phase.REAPING, Phase.ENDED})
+
+Step = tuple[RunState, tuple[Effect, ...]]
+
+
+def _log(kind: EventKind, **data: object) -> Effect:
+    return Effect(Do.LOG, kind, dict(data))
+
+
+def _reap(state: RunState, outcome: Outcome, *logs: Effect) -> Step:
+    decided = state.outcome or outcome
+    ended = replace(state, phase=Phase.REAPING, outcome=decided, held_until=None)
+    return ended, (*logs, Effect(Do.REAP, data={"cause": decided.reason}))
+
+
+def _orphan(state: RunState, now: float, cause: str, reason: str, *, may_hold: bool) -> Step:
+    log = _log(EventKind.ORPHANED, cause=cause, reason=reason)
+    outcome = Outcome(fail=FailKind.ORPHANED, reason=reason)
+    if may_hold and state.timing.hold is not None:
+        held = replace(state, phase=Phase.HELD, held_until=now + state.timing.hold, outcome=outcome)
+        return held, (log, _log(EventKind.HELD, until_seconds=state.timing.hold), Effect(Do.STOP))
+    return _reap(state, outcome, log)
+
+
+def _tick(state: RunState, now: float) -> Step:
+    timing = state.timing
+    if state.phase in _BEFORE_ACK:
+        if timing.requires_ack and now - state.started > timing.window:
+            reason = f"no acknowledgement within {timing.window:g} s (it got as far as {state.phase})"
+            return _orphan(state, now, "no_acknowledgement", reason, may_hold=False)
+        return state, ()
+    if state.phase is Phase.HELD and state.held_until is not None and now > state.held_until:
+        return _reap(state, Outcome(fail=FailKind.ORPHANED, reason="nobody decided in time"))
+    if state.phase is Phase.CLOSING and state.closing_since is not None:
+        if now - state.closing_since > timing.grace:
+            return _reap(state, Outcome(reason="reported, then did not leave"))
+        return state, ()
+    if state.phase in _BEATING and state.last_beat is not None:
+        return _judge(state, now, state.last_beat)
+    return state, ()
+
+
+def _judge(state: RunState, now: float, last_beat: float) -> Step:
+    timing = state.timing
+    if timing.ttl is not None and state.acknowledged is not None and now - state.acknowledged >= timing.ttl:
+        reason = f"lived longer than its {timing.ttl:g} s"
+        return _reap(state, Outcome(fail=FailKind.EXPIRED, reason=reason), _log(EventKind.EXPIRED, reason=reason))
+    standing = pulse(now, last_beat, timing.interval)
+    if standing is Pulse.SILENT:
+        silence = now - last_beat
+        reason = f"silent for {silence:.1f} s, more than two intervals of {timing.interval:g} s"
+        return _orphan(state, now, "silent", reason, may_hold=True)
+    if standing is Pulse.LATE and not state.late:
+        return replace(state, late=True), (_log(EventKind.BEAT_LATE, seconds=round(now - last_beat, 1)),)
+    return state, ()
+
+
+def _beat(state: RunState, now: float) -> Step:
+    if state.phase not in _BEATING:
+        return state, ()
+    back = (_log(EventKind.BEAT_BACK),) if state.late else ()
+    return replace(state, last_beat=now, late=False), back
+
+
+def _gate(state: RunState, signal: Signal, now: float, data: dict[str, Any]) -> Step:
+    expected, then, kind = _GATES[signal]
+    if state.phase is not expected:
+        return state, (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),)
+    moved = replace(state, phase=then)
+    if signal is Signal.ACKNOWLEDGED:
+        moved = replace(moved, acknowledged=now, last_beat=now)
+    elif signal is Signal.REPORTED:
+        moved = replace(moved, closing_since=now, outcome=data.get("outcome") or Outcome())
+        data = {key: value for key, value in data.items() if key != "outcome"}
+    return moved, (_log(kind, **data),)
+
+
+def _ended_badly(state: RunState, signal: Signal, now: float, data: dict[str, Any]) -> Step:
+    reason = str(data.get("reason", ""))
+    if signal is Signal.REJECTED:
+        if state.phase is not Phase.CLAIMED:
+            return state, (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),)
+        return _reap(
+            state, Outcome(fail=FailKind.REJECTED, reason=reason), _log(EventKind.INHERITANCE_REJECTED, **data)
+        )
+    if signal is Signal.BREACHED:
+        return _reap(
+            state, Outcome(fail=FailKind.PROTOCOL_VIOLATION, reason=reason), _log(EventKind.SLICE_BREACHED, **data)
+        )
+    if signal is Signal.VIOLATED:
+        return _reap(
+            state,
+            Outcome(fail=FailKind.PROTOCOL_VIOLATION, reason=reason),
+            _log(EventKind.PROTOCOL_VIOLATION, **data),
+        )
+    if signal is Signal.CANCELLED:
+        return _reap(state, Outcome(fail=FailKind.CANCELLED, reason=reason), _log(EventKind.CANCELLED, **data))
+    if signal is Signal.FAILED:
+        return _reap(state, Outcome(fail=FailKind.ERROR, reason=reason))
+    cause = "process_gone" if signal is Signal.PROCESS_GONE else "parent_gone"
+    return _orphan(state, now, cause, reason, may_hold=False)
+
+
+def step(state: RunState, signal: Signal, now: float, data: dict[str, Any] | None = None) -> Step:
+    """One step of the machine. What is out of order changes nothing and is journalled."""
+    facts = data or {}
+    if signal is Signal.DEAD:
+        if state.phase not in (Phase.REAPING, Phase.CLOSING):
+            return state, ()
+        return replace(state, phase=Phase.ENDED), (Effect(Do.SETTLE),)
+    if state.phase in _OVER:
+        late = signal in _GATES or signal is Signal.REJECTED
+        return state, (
+            (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),) if late else ()
+        )
+    if signal is Signal.TICK:
+        return _tick(state, now)
+    if signal is Signal.BEAT:
+        return _beat(state, now)
+    if signal in _GATES:
+        return _gate(state, signal, now, facts)
+    if state.phase is Phase.CLOSING and signal is not Signal.CANCELLED:
+        return state, ()
+    return _ended_badly(state, signal, now, facts)
+
+
+def shift(state: RunState, seconds: float) -> RunState:
+    """Move every deadline by a pause in which nobody could have kept it (a freeze or a suspend)."""
+
+    def later(moment: float | None) -> float | None:
+        return None if moment is None else moment + seconds
+
+    return replace(
+        state,
+        started=state.started + seconds,
+        acknowledged=later(state.acknowledged),
+        last_beat=later(state.last_beat),
+        held_until=later(state.held_until),
+        closing_since=later(state.closing_since),
+    )

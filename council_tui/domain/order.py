@@ -1,0 +1,91 @@
+"""An order: what Hermes hands to an office, and how the office makes a spawn context of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from council_tui.domain.contract import Family, Inheritance, SpawnContext
+from council_tui.domain.envelope import Envelope
+from council_tui.domain.errors import Refused
+from council_tui.domain.hierarchy import MICROSHARK_TTL_SECONDS
+
+CONTAINERS = ("command", "drill")
+FAULTS = ("never-claims", "bad-mbti", "never-acknowledges")
+"""What a `drill` container can get wrong in the handshake, on purpose."""
+
+Label = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$")]
+
+
+class Order(Family):
+    """One child of a plan (or of the spawn form), before it has a card."""
+
+    id: Label
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    parent: Annotated[str, Field(min_length=1, max_length=120)]
+    """An office's kind, or the id of the child that spawns this microshark."""
+    kind: Literal["office", "child", "microshark"] = "child"
+    container: Literal["command", "drill"] = "command"
+    run: tuple[str, ...] = ()
+    """argv; `{python}` and `{workdir}` are filled in at start."""
+    fault: Literal["never-claims", "bad-mbti", "never-acknowledges"] | None = None
+    after: tuple[Label, ...] = ()
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    labels: tuple[Annotated[str, Field(max_length=64)], ...] = ()
+    retries: Annotated[int, Field(ge=0, le=10)] | None = None
+    """None: 2 for read-only cards, 0 for cards that may change something."""
+    context: dict[str, Any] = Field(default_factory=dict)
+    """The spawn context's families as far as the plan wrote them."""
+    envelope: Envelope
+    workdir: Annotated[str, Field(max_length=4000)] = ""
+    """Where the body starts; empty for the directory the fleet was started in."""
+
+    @property
+    def attempts(self) -> int:
+        """How often the card may be tried, the first time included."""
+        return 1 + (self.retries if self.retries is not None else (2 if self.envelope.read_only else 0))
+
+
+def materialise(
+    order: Order,
+    *,
+    parent_id: str,
+    parent: Inheritance | None,
+    parent_task: str,
+    task: str,
+    slice_path: str,
+    spawn_ts: str,
+) -> SpawnContext:
+    """Fill in what the order left out. Raises `Refused` with the dotted field and the rule.
+
+    Identity and handoff are the parent's to state: what the order says of them is overridden, except
+    for a memory slice path that the plan chose itself.
+    """
+    given = {
+        key: dict(value) if isinstance(value, dict) else value
+        for key, value in order.context.items()
+        if value is not None
+    }
+    inherit = given.setdefault("inheritance", {})
+    if parent is not None:
+        forbidden = tuple(
+            dict.fromkeys((*inherit.get("forbidden_capabilities", ()), *parent.forbidden_capabilities))
+        )
+        inherit["forbidden_capabilities"] = forbidden
+        # What the child forbids itself is not passed down, or it would be core and forbidden at once.
+        passed = tuple(name for name in parent.core_capabilities if name not in forbidden)
+        inherit.setdefault("core_capabilities", passed)
+    memory = given.setdefault("memory_slice", {})
+    memory.setdefault("shared_memory_path", slice_path)
+    policy = given.setdefault("lifecycle_policy", {})
+    if order.kind == "microshark":
+        asked = policy.get("run_ttl_seconds") or MICROSHARK_TTL_SECONDS
+        policy["run_ttl_seconds"] = min(asked, MICROSHARK_TTL_SECONDS)
+    given |= {"parent_id": parent_id, "parent_type": "", "spawn_ts": spawn_ts, "task_reference": task}
+    given["kanban_handoff"] = {"parent_task_id": parent_task, "child_task_claim": None}
+    try:
+        return SpawnContext.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise Refused("spawn_context." + ".".join(str(p) for p in first["loc"]), first["msg"]) from None

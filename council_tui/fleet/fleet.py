@@ -1,0 +1,362 @@
+"""A fleet from its plan to its end: offices open, cards are dispatched within limits, and the end is proved."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from council_tui.board.board import Draft
+from council_tui.domain.authority import clearance
+from council_tui.domain.card import CardState, FailKind
+from council_tui.domain.errors import CouncilError, Refused
+from council_tui.domain.events import Event, EventKind
+from council_tui.domain.hierarchy import PARENTS, child_kind
+from council_tui.domain.lifecycle import Outcome, Phase, Signal
+from council_tui.domain.order import Order
+from council_tui.fleet.dispatch import look, may_retry, retry_delay, unfinished
+from council_tui.fleet.offices import OFFICES
+from council_tui.fleet.outcome import Ending, ending
+from council_tui.fleet.plan import Limits, Plan
+from council_tui.ledger.verify import verify_log
+
+if TYPE_CHECKING:
+    from council_tui.board.projection import Card
+    from council_tui.supervisor.seat import Seat
+    from council_tui.supervisor.supervisor import Supervisor
+
+K = EventKind
+BUDGET_WARNING = 0.8
+OFFICE_PATIENCE = 60.0
+
+
+class Fleet:
+    """Dispatches one plan, or what an operator asks for, on an open supervisor."""
+
+    def __init__(self, supervisor: Supervisor, plan: Plan | None = None, timeout: float | None = None) -> None:
+        self.sup = supervisor
+        self.plan = plan
+        self.limits = plan.limits if plan else Limits()
+        self.paused = False
+        self.interrupted = False
+        self._timeout = timeout
+        self._changed = asyncio.Event()
+        self._starting: set[str] = set()
+        self._began = supervisor.clock()
+        self._spent = False
+        self._warned = False
+        self._draining = False
+        self._orders: dict[str, Order] = {}
+        self.name = plan.name if plan else "council"
+        supervisor.board.listen(self._heard)
+        supervisor.on_card = self._card
+        supervisor.on_settled = lambda seat: self._settled(seat)
+        supervisor.will_retry = self._will_retry
+
+    # beginning
+
+    async def start(self) -> None:
+        """Open the three offices and hand each its orders. Raises `CouncilError` when an office does not open."""
+        board = self.sup.board
+        if self.plan is not None:
+            old = [c for c in board.tables.cards.values() if c.state in _CLOSED]
+            board.append(*(Draft(K.CARD_ARCHIVED, None, card.id, None) for card in old))
+            for card in old:
+                board.tables.forget(card.id)
+        board.append(
+            Draft(
+                K.FLEET_STARTED,
+                self.sup.hermes,
+                data={
+                    "name": self.name,
+                    "plan": self.plan.source if self.plan else None,
+                    "workdir": self.sup.workdir,
+                    "limits": asdict(self.limits),
+                    "budget": {"minutes": self.plan.budget_minutes if self.plan else None},
+                },
+            )
+        )
+        await asyncio.gather(*(self._open_office(order) for order in OFFICES))
+        if self.plan is not None:
+            self._orders = {order.id: order for order in self.plan.orders}
+            await asyncio.gather(*(self._hand_out(kind) for kind in PARENTS))
+
+    async def _open_office(self, order: Order) -> None:
+        card, draft = self.sup.new_card(order, self.sup.hermes, None)
+        self.sup.board.append(draft, Draft(K.CARD_READY, self.sup.hermes, card))
+        seat = await self.sup.spawn(card)
+        deadline = self.sup.clock() + OFFICE_PATIENCE
+        while seat.state.phase is not Phase.RUNNING:
+            if seat.ended.is_set() or self.sup.clock() > deadline:
+                raise Refused(order.id, f"the office did not open: {self.sup.board.tables.cards[card].reason}")
+            await self._wait(0.5)
+
+    async def _hand_out(self, kind: str) -> None:
+        orders = [o for o in self._orders.values() if o.parent == kind and o.kind == "child"]
+        seat = self.office(kind)
+        if not orders or seat is None or seat.peer is None:
+            return
+        await seat.peer.call("order", {"orders": [o.model_dump(mode="json") for o in orders]})
+
+    def office(self, kind: str) -> Seat | None:
+        """The living office of this kind."""
+        return next((s for s in self.sup.seats.values() if s.kind == kind and s.can_parent), None)
+
+    async def _card(self, parent: Seat, order: Order) -> str:
+        """A card in the parent's name, if this parent may have such a child."""
+        if order.kind != child_kind(parent.kind):
+            raise Refused("parent", f"a {parent.kind} may not spawn a {order.kind}")
+        known = self._orders.get(order.id)
+        if parent.kind not in PARENTS and known != order:
+            raise Refused("order", f"{parent.label} was not given {order.id} to spawn")
+        return await self.sup.make_card(parent, order)
+
+    async def submit(self, order: Order) -> str:
+        """Send one more order through its office; the card's id."""
+        seat = self.office(order.parent)
+        if seat is None or seat.peer is None:
+            raise Refused("parent", f"{order.parent} has no office open")
+        answer = await seat.peer.call("order", {"orders": [order.model_dump(mode="json")]})
+        return str(answer["cards"][0])
+
+    # dispatch
+
+    def _heard(self, event: Event) -> None:
+        self._changed.set()
+
+    async def _wait(self, timeout: float) -> None:
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout)
+
+    def pause(self, paused: bool) -> None:
+        """Hold dispatch back, or go on."""
+        if paused is not self.paused:
+            self.paused = paused
+            self.sup.board.append(Draft(K.DISPATCH_PAUSED if paused else K.DISPATCH_RESUMED, self.sup.hermes))
+
+    async def run(self) -> None:
+        """Dispatch until nothing is left to do without a person. Raises the supervisor's fault if it has one."""
+        while not self._draining:
+            self.turn()
+            if not self.paused and self._over():
+                return
+            await self._wait(0.5)
+            self._check_time()
+            failed = self.sup.failed
+            if failed is not None and failed.done():
+                failed.result()
+
+    async def dispatch_forever(self) -> None:
+        """Dispatch for as long as a console is open."""
+        while not self._draining:
+            self.turn()
+            await self._wait(0.5)
+            self._check_time()
+
+    def _over(self) -> bool:
+        busy = any(seat.kind not in PARENTS for seat in self.sup.seats.values())
+        return not busy and not self._starting and not unfinished(self.sup.board.tables.cards.values())
+
+    def turn(self) -> None:
+        """One look at the board, carried out."""
+        cards = self.sup.board.tables.cards
+        seats = [s for s in self.sup.seats.values() if s.kind not in PARENTS]
+        seated = {s.card for s in seats}
+        living = [(s.kind, s.parent) for s in seats]
+        living += [(c.kind, c.parent_agent) for name in self._starting - seated if (c := cards.get(name))]
+        turn = look(cards, living, self._starting | seated, self.limits, paused=self.paused or self._draining)
+        for card, reason in turn.blocked:
+            self._block(card, "dependency", reason)
+        for card in turn.ready:
+            self.sup.board.append(Draft(K.CARD_READY, self.sup.hermes, card))
+        for card in turn.start:
+            self._admit(cards[card])
+
+    def _block(self, card: str, kind: str, reason: str) -> None:
+        self.sup.board.append(Draft(K.CARD_BLOCKED, self.sup.hermes, card, None, {"block": kind, "reason": reason}))
+
+    def _fail(self, card: str, kind: FailKind, reason: str) -> None:
+        self.sup.board.append(Draft(K.CARD_FAILED, self.sup.hermes, card, None, {"fail": str(kind), "reason": reason}))
+
+    def _admit(self, card: Card) -> None:
+        if card.parent_agent not in self.sup.by_agent:
+            self._fail(card.id, FailKind.ORPHANED, "its parent is gone")
+            return
+        cleared = clearance(Order.model_validate(card.order).envelope)
+        if cleared.hold:
+            self._block(card.id, "hold", cleared.reason)
+            return
+        if cleared.clamped and card.attempt == 0:
+            words = {"author": self.sup.hermes, "text": f"band clamped: {cleared.reason}"}
+            self.sup.board.append(Draft(K.COMMENT, self.sup.hermes, card.id, None, words))
+        self._starting.add(card.id)
+        self.sup.background(self._spawn(card))
+
+    async def _spawn(self, card: Card) -> None:
+        below = tuple(o for o in self._orders.values() if o.kind == "microshark" and o.parent == card.plan_id)
+        try:
+            await self.sup.spawn(card.id, below if card.kind == "child" else ())
+        except Refused as error:
+            if card.state is CardState.READY:
+                self._block(card.id, "capability", str(error))
+                self._tell_parent(card, "capability")
+        except CouncilError as error:
+            if card.state is CardState.READY:
+                self._fail(card.id, FailKind.ERROR, str(error))
+                self._tell_parent(card, "error")
+        finally:
+            self._starting.discard(card.id)
+            self._changed.set()
+
+    def _tell_parent(self, card: Card, state: str) -> None:
+        parent = self.sup.by_agent.get(card.parent_agent)
+        if card.kind == "microshark" and parent is not None and parent.peer is not None:
+            parent.peer.notify("settled", {"order": card.plan_id, "state": state})
+
+    def _will_retry(self, seat: Seat, outcome: Outcome) -> bool:
+        card = self.sup.board.tables.cards.get(seat.card)
+        fail = str(outcome.fail) if outcome.fail else None
+        parent_lives = seat.parent in self.sup.by_agent
+        return not self._draining and not self._spent and parent_lives and card is not None and may_retry(card, fail)
+
+    def _settled(self, seat: Seat) -> None:
+        self._changed.set()
+        card = self.sup.board.tables.cards.get(seat.card)
+        outcome = seat.state.outcome
+        if card is None or outcome is None or not self._will_retry(seat, outcome):
+            return
+        delay = retry_delay(card.attempt)
+        data = {"attempt": card.attempt, "delay_seconds": delay}
+        self.sup.board.append(Draft(K.CARD_RETRY, self.sup.hermes, card.id, None, data))
+        asyncio.get_running_loop().call_later(delay, self._again, card.id)
+
+    def _again(self, card_id: str) -> None:
+        card = self.sup.board.tables.cards.get(card_id)
+        if card is not None and card.block == "transient" and not self._draining:
+            self.sup.board.append(Draft(K.CARD_READY, self.sup.hermes, card_id))
+
+    # time and money
+
+    @property
+    def _minutes(self) -> float | None:
+        return self.plan.budget_minutes if self.plan else None
+
+    def budget(self) -> dict[str, Any]:
+        """Minutes granted and used."""
+        used = (self.sup.clock() - self._began) / 60
+        return {"minutes": self._minutes, "used_minutes": round(used, 3), "exhausted": self._spent}
+
+    def _check_time(self) -> None:
+        if self._spent or self._draining:
+            return
+        elapsed = self.sup.clock() - self._began
+        if self._timeout is not None and elapsed > self._timeout:
+            self._stop_all(f"the fleet ran longer than --timeout {self._timeout:g}", None)
+        elif self._minutes is not None and elapsed > self._minutes * 60:
+            self._spent = True
+            self._stop_all(f"the budget of {self._minutes:g} minutes is spent", "budget")
+        elif self._minutes is not None and not self._warned and elapsed > BUDGET_WARNING * self._minutes * 60:
+            self._warned = True
+            self.sup.board.append(Draft(K.BUDGET_WARNING, self.sup.hermes, data={"used": BUDGET_WARNING}))
+
+    def _stop_all(self, reason: str, block: str | None) -> None:
+        """End what runs and close what waits."""
+        self._draining = self._draining or block is None
+        for card in list(self.sup.board.tables.cards.values()):
+            waits = card.state in (CardState.BACKLOG, CardState.READY) or card.block == "transient"
+            if card.kind == "office" or not waits or card.id in self._starting:
+                continue
+            if block is not None and card.state is not CardState.BLOCKED:
+                self._block(card.id, block, reason)
+            else:
+                self._fail(card.id, FailKind.CANCELLED, reason)
+        for seat in self.sup.seats.values():
+            if seat.kind not in PARENTS:
+                self.sup.background(self.sup.signal(seat, Signal.CANCELLED, {"reason": reason}))
+        self._changed.set()
+
+    # ends
+
+    async def drain(self, reason: str, *, interrupted: bool = False) -> int:
+        """Reap every child, leaves first, and wait for the proof; how many were ended."""
+        self.interrupted = self.interrupted or interrupted
+        self._draining = True
+        living = [seat for seat in self.sup.seats.values() if seat.kind not in PARENTS]
+        self._stop_all(reason, None)
+        while self._starting:
+            await self._wait(0.2)
+        for seat in [s for s in self.sup.seats.values() if s.kind not in PARENTS]:
+            await self.sup.signal(seat, Signal.CANCELLED, {"reason": reason})
+        for seat in [s for s in self.sup.seats.values() if s.kind not in PARENTS]:
+            await seat.ended.wait()
+        return len(living)
+
+    async def finish(self, fault: str = "") -> Ending:
+        """Report, close the offices, audit, verify the ledger, and weigh it all."""
+        report = await self._report() if self.plan is not None and not fault else None
+        await self._close_offices()
+        audit = self.sup.audit()
+        checked = await asyncio.to_thread(verify_log, self.sup.home.ledger, root_public=self.sup.root_public)
+        ledger = {"size": checked.size, "root": checked.root, "verdict": str(checked.verdict)}
+        end = ending(
+            self.sup.board.tables.cards.values(),
+            audit=audit,
+            ledger=ledger,
+            budget=self.budget(),
+            interrupted=self.interrupted,
+            fault=fault,
+            report=report,
+        )
+        await self.sup.board.append(Draft(K.FLEET_ENDED, self.sup.hermes, data=end.as_json()))
+        return end
+
+    async def _close_offices(self) -> None:
+        offices = [seat for seat in self.sup.seats.values() if seat.kind in PARENTS]
+        for seat in offices:
+            if seat.peer is not None and seat.state.phase is Phase.RUNNING:
+                seat.peer.notify("close")
+        for seat in offices:
+            try:
+                await asyncio.wait_for(seat.ended.wait(), OFFICE_PATIENCE)
+            except TimeoutError:
+                await self.sup.signal(seat, Signal.CANCELLED, {"reason": "the office did not close"})
+                await seat.ended.wait()
+
+    async def _report(self) -> str | None:
+        """Let OpenClaw's office render what people read, and sign it."""
+        seat = self.office("openclaw")
+        if seat is None or seat.peer is None:
+            return None
+        cards = [c for c in self.sup.board.tables.cards.values() if c.kind != "office"]
+        facts = {
+            "fleet": self.name,
+            "workdir": self.sup.workdir,
+            "at": self.sup.board.now(),
+            "cards": [_card_facts(card) for card in cards],
+        }
+        answer = await seat.peer.call("render", facts)
+        entry = await self.sup.ledger.append(str(answer["entry"]).encode())
+        stamp = self.sup.board.now().replace(":", "").replace("-", "")[:15]
+        path = self.sup.home.reports / f"{self.name}-{stamp}.md"
+        path.write_text(str(answer["markdown"]), encoding="utf-8")
+        data = {"path": str(path), "entry": entry.index, "sha256": answer["sha256"]}
+        self.sup.log(seat, K.REPORT_WRITTEN, data)
+        return str(path)
+
+
+_CLOSED = (CardState.DONE, CardState.FAILED, CardState.BLOCKED)
+
+
+def _card_facts(card: Card) -> dict[str, Any]:
+    result = {key: card.result.get(key) for key in ("findings", "evidence", "recommendation") if card.result.get(key)}
+    return {
+        "title": card.title,
+        "state": str(card.state),
+        "why": card.fail or card.block,
+        "agent": card.agent,
+        "entry": card.entry,
+        "reason": card.reason,
+        "result": result,
+    }

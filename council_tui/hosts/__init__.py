@@ -1,0 +1,1 @@
+"""Where a runner starts: this machine."""

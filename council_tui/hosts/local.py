@@ -1,0 +1,141 @@
+"""This machine as a host: the supervisor's end of the nursery."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from council_tui.domain.errors import CouncilError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from council_tui.runner.main import RunnerSpec
+
+PACKET = 64 * 1024
+
+
+class HostFailed(CouncilError):  # noqa: N818
+    """The host could not start a runner."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A runner that exists."""
+
+    pid: int
+    start_time: int
+    """Clock ticks after boot: with the pid and the boot id, its identity."""
+
+
+class LocalHost:
+    """Starts runners through a nursery and hears of their ends."""
+
+    def __init__(self, errors: Path) -> None:
+        self._errors = errors
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: dict[int, asyncio.Future[Started]] = {}
+        self._next_id = 0
+        self.on_exit: Callable[[int, int], None] = lambda pid, status: None
+        """Called with (pid, raw wait status) when a runner has ended."""
+        self.on_clean: Callable[[int], None] = lambda pid: None
+        """Called when nothing that the runner guarded is left."""
+        self.on_gone: Callable[[], None] = lambda: None
+        """Called when the nursery itself is gone."""
+
+    @property
+    def pid(self) -> int | None:
+        """The nursery's pid."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Exec the nursery; it is ready when it answers the first fork."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Appends: a nursery of an earlier supervisor may still be writing.
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "council_tui.hosts.nursery", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                cwd="/",
+            )
+        theirs.close()
+        ours.setblocking(False)
+        self._socket = ours
+        asyncio.get_running_loop().add_reader(ours, self._read)
+
+    async def spawn(self, spec: RunnerSpec) -> Started:
+        """Start a runner. Raises `HostFailed`."""
+        if self._socket is None:
+            raise HostFailed("the nursery is not running")
+        self._next_id += 1
+        future: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
+        self._waiting[self._next_id] = future
+        packet = json.dumps({"fork": asdict(spec), "id": self._next_id}).encode()
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._socket, packet)
+        except OSError as error:
+            self._waiting.pop(self._next_id, None)
+            raise HostFailed(f"the nursery does not answer: {error.strerror}") from None
+        return await future
+
+    def _read(self) -> None:
+        while self._socket is not None:
+            try:
+                packet = self._socket.recv(PACKET)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if not packet:
+                self._lost()
+                return
+            self._take(json.loads(packet))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "exit" in message:
+            self.on_exit(message["exit"], message["status"])
+        elif "clean" in message:
+            self.on_clean(message["clean"])
+        elif (future := self._waiting.pop(message["id"], None)) is not None and not future.done():
+            if "error" in message:
+                future.set_exception(HostFailed(f"this machine cannot start another process: {message['error']}"))
+            else:
+                future.set_result(Started(message["pid"], message["start_time"]))
+
+    def _lost(self) -> None:
+        self._drop()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(HostFailed("the nursery has ended"))
+        self._waiting.clear()
+        self.on_gone()
+
+    def _drop(self) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    async def close(self, patience: float = 5.0) -> None:
+        """Let the nursery go; it leaves once its last runner has."""
+        self._drop()
+        process = self._process
+        if process is None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.wait_for(loop.run_in_executor(None, process.wait), patience)
+        except TimeoutError:
+            process.kill()
+            process.wait()

@@ -1,0 +1,1 @@
+"""Signed proof: keys, entries, the log and its verification."""

@@ -1,0 +1,52 @@
+"""An agent's hand: it signs structs and never bytes, and keeps the agent's place in the log by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from council_tui.ledger.envelope import seal
+from council_tui.ledger.merkle import leaf_hash
+from council_tui.ledger.statement import statement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from council_tui.ledger.keys import Key
+
+
+class Signer:
+    """Signs one agent's entries in order. `seq` and `prev` are the next entry's, see `Ledger.head_of`."""
+
+    def __init__(self, agent: str, key: Key, log: str, seq: int = 0, prev: str | None = None) -> None:
+        self.agent = agent
+        self.log = log
+        self.seq = seq
+        self.prev = prev
+        self._key = key
+
+    def sign(
+        self,
+        kind: str,
+        at: int,
+        subjects: Sequence[tuple[str, str]] = (),
+        fields: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        """The agent's next entry, ready to append. `at` is unix seconds, a subject (name, hex SHA-256).
+
+        The place advances at once: an entry must be appended before the next one is. Raises `BadEntry`
+        or `NotCanonical` and does not advance when the struct breaks the rules of its kind.
+        """
+        payload = statement(
+            kind,
+            log=self.log,
+            agent=self.agent,
+            seq=self.seq,
+            prev=self.prev,
+            at=at,
+            subjects=subjects,
+            fields=fields or {},
+        )
+        raw = seal(payload, self._key)
+        self.prev = leaf_hash(raw).hex()
+        self.seq += 1
+        return raw

@@ -1,0 +1,193 @@
+"""Which test suites a project has, and how each is run without leaving anything in the project."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from council_tui.plans.audit.repo import Repo
+
+PROBE_SECONDS = 30
+_NO_TEST = re.compile(r"no test specified")
+_PY_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One test suite: what it is, the command, why it exists, or what is missing to run it."""
+
+    name: str
+    argv: tuple[str, ...]
+    because: str
+    missing: str = ""
+    """What to install; empty when the command can be run."""
+
+    @property
+    def shown(self) -> str:
+        """The command as a person would type it, without the switches that only keep the project clean."""
+        plain = [word for word in self.argv if word not in ("-p", "no:cacheprovider") and not word.startswith("--junitxml")]
+        return " ".join(plain)
+
+
+def _text(repo: Repo, path: str) -> str:
+    return (repo.read(path) or b"").decode("utf-8", "replace")
+
+
+def _has_pytest(python: str) -> bool:
+    probe = subprocess.run(
+        [python, "-c", "import pytest"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PROBE_SECONDS,
+        check=False,
+    )
+    return probe.returncode == 0
+
+
+def _pythons(repo: Repo) -> Iterable[str]:
+    for folder in (".venv", "venv", "env"):
+        candidate = os.path.join(repo.root, folder, "bin", "python")
+        if os.access(candidate, os.X_OK):
+            yield candidate
+    if found := shutil.which("python3"):
+        yield found
+
+
+def _why_pytest(repo: Repo, names: set[str]) -> str:
+    for name, mark in (
+        ("pytest.ini", "["),
+        ("pyproject.toml", "[tool.pytest"),
+        ("tox.ini", "[pytest]"),
+        ("setup.cfg", "[tool:pytest]"),
+    ):
+        if name in names and mark in _text(repo, name):
+            return f"{name}: has {mark}" if mark != "[" else name
+    if "conftest.py" in names or "tests/conftest.py" in names:
+        return "conftest.py"
+    found = next((n for n in sorted(names) if _PY_TEST.search(n) and n.split("/")[0] in ("test", "tests")), "")
+    return found or next((n for n in sorted(names) if _PY_TEST.search(n) and "/" not in n), "")
+
+
+def pytest_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
+    """pytest, in the project's own environment if it has one, else in `python3`."""
+    because = _why_pytest(repo, names)
+    if not because:
+        return None
+    python = next((p for p in _pythons(repo) if _has_pytest(p)), "")
+    missing = "" if python else "pytest: `python3 -m venv .venv && .venv/bin/pip install pytest -e .`"
+    flags = ("-p", "no:cacheprovider", f"--junitxml={scratch / 'pytest.xml'}")
+    return Suite("pytest", (python or "python3", "-m", "pytest", *flags), because, missing)
+
+
+def npm_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
+    """The `test` script of package.json, with the package manager whose lock file is there."""
+    if "package.json" not in names:
+        return None
+    script = _package_script(_text(repo, "package.json"))
+    if not script or _NO_TEST.search(script):
+        return None
+    locks = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun"))
+    manager = next((tool for lock, tool in locks if lock in names), "npm")
+    missing = "" if shutil.which(manager) else f"{manager}: install Node.js and {manager}"
+    wants = bool(json.loads(_text(repo, "package.json")).keys() & {"dependencies", "devDependencies"})
+    if not missing and wants and not os.path.isdir(os.path.join(repo.root, "node_modules")):
+        missing = f"the packages: `{manager} install`"
+    return Suite(f"{manager} test", (manager, "run", "test"), f'package.json: "test": "{script}"', missing)
+
+
+def _package_script(text: str) -> str:
+    try:
+        body: Any = json.loads(text)
+    except ValueError:
+        return ""
+    scripts = body.get("scripts") if isinstance(body, dict) else None
+    script = scripts.get("test") if isinstance(scripts, dict) else None
+    return script if isinstance(script, str) else ""
+
+
+def cargo_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
+    """`cargo test`, offline, with its build results outside the project."""
+    if "Cargo.toml" not in names:
+        return None
+    missing = "" if shutil.which("cargo") else "cargo: install Rust from https://rustup.rs"
+    argv = ("cargo", "test", "--offline", "--no-fail-fast", "--target-dir", str(scratch / "target"))
+    if "Cargo.lock" in names:
+        argv = (*argv, "--locked")
+    return Suite("cargo test", argv, "Cargo.toml", missing)
+
+
+def go_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
+    """`go test ./...` with one JSON event a line."""
+    if "go.mod" not in names or not any(name.endswith("_test.go") for name in names):
+        return None
+    missing = "" if shutil.which("go") else "go: install Go from https://go.dev/dl"
+    return Suite("go test", ("go", "test", "-json", "./..."), "go.mod and *_test.go files", missing)
+
+
+def make_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
+    """`make test`, where nothing more specific was found."""
+    for name in ("Makefile", "makefile", "GNUmakefile"):
+        if name in names and re.search(r"(?m)^test\s*:(?!=)", _text(repo, name)):
+            missing = "" if shutil.which("make") else "make: install it with your system's package manager"
+            return Suite("make test", ("make", "test"), f"{name}: target test", missing)
+    return None
+
+
+_FINDERS: tuple[Callable[[Repo, set[str], Path], Suite | None], ...] = (
+    pytest_suite,
+    npm_suite,
+    cargo_suite,
+    go_suite,
+)
+
+
+def find_suites(repo: Repo, scratch: Path) -> list[Suite]:
+    """The suites at the top of the project; `scratch` is where they may write."""
+    names = {entry.path for entry in repo.files()}
+    found = [suite for finder in _FINDERS if (suite := finder(repo, names, scratch))]
+    if not found and (suite := make_suite(repo, names, scratch)):
+        found.append(suite)
+    return found
+
+
+def toolchain_environment(scratch: Path) -> dict[str, str]:
+    """The environment of a test run: caches go to `scratch`, installed toolchains are found, no downloads."""
+    home = os.path.expanduser("~" + _user())
+    own = {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COVERAGE_FILE": str(scratch / "coverage"),
+        "GOCACHE": str(scratch / "go-build"),
+        "GOPROXY": "off",
+        "GOFLAGS": "-mod=readonly",
+        "npm_config_update_notifier": "false",
+        "npm_config_cache": str(scratch / "npm"),
+        "NO_UPDATE_NOTIFIER": "1",
+        "CI": "1",
+        "TMPDIR": str(scratch),
+    }
+    # The body's HOME is private and empty: without these, installed toolchains would look missing.
+    places = {
+        "CARGO_HOME": ".cargo",
+        "RUSTUP_HOME": ".rustup",
+        "GOMODCACHE": "go/pkg/mod",
+        "PYTHONUSERBASE": ".local",
+    }
+    known = {key: os.path.join(home, rest) for key, rest in places.items()}
+    return {k: v for k, v in known.items() if os.path.isdir(v)} | dict(os.environ) | own
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        print(f"user {os.getuid()} has no entry in the password file", file=sys.stderr)
+        return ""

@@ -1,0 +1,102 @@
+"""Heartbeats: sd_notify datagrams to the supervisor, and the socket on which a body may send its own."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from council_tui.domain.wire import MAX_DATAGRAM, notify, parse_notify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DRAIN = 64
+"""Datagrams taken at one wake-up; the kernel queues few, so take what is there."""
+
+
+class BeatSender:
+    """Sends beats without ever blocking: a beat that finds the queue full is dropped, the next one counts."""
+
+    def __init__(self, path: str, run: str, token: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._path = path
+        self._run = run
+        self._token = token
+        self._seq = 0
+        self._loop = asyncio.get_running_loop()
+        self.slice_used = 0
+
+    def beat(self, late_ms: int = 0) -> None:
+        """One beat; `late_ms` is how late this process got to it, in milliseconds."""
+        self._seq += 1
+        datagram = notify(
+            {
+                "WATCHDOG": 1,
+                "X_COUNCIL_RUN": self._run,
+                "X_COUNCIL_TOKEN": self._token,
+                "X_COUNCIL_SEQ": self._seq,
+                "X_COUNCIL_LATE_MS": late_ms,
+                "X_COUNCIL_SLICE": self.slice_used,
+            }
+        )
+        with suppress(OSError):
+            self._socket.sendto(datagram, self._path)
+
+    def every(self, interval: float) -> None:
+        """Beat now and at this interval, in seconds, from now on."""
+        self._next(self._loop.time(), interval)
+
+    def _next(self, due: float, interval: float) -> None:
+        now = self._loop.time()
+        self.beat(max(0, int((now - due) * 1000)))
+        # A beat that could not be sent in time is not sent late in a burst.
+        following = due + interval if due + interval > now else now + interval
+        self._loop.call_at(following, self._next, following, interval)
+
+
+def receive(sock: socket.socket) -> dict[str, str] | None:
+    """One datagram's fields, or None when there is none; descriptors that come along are closed at once."""
+    fds = array.array("i")
+    try:
+        data, ancillary, _, _ = sock.recvmsg(MAX_DATAGRAM, socket.CMSG_SPACE(16 * fds.itemsize))
+    except (BlockingIOError, InterruptedError):
+        return None
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            # `systemd-notify` waits on a descriptor (BARRIER=1) until we close it.
+            fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+    for fd in fds:
+        os.close(fd)
+    return parse_notify(data)
+
+
+class BodyBeats:
+    """The NOTIFY_SOCKET of one body."""
+
+    def __init__(self, path: str, heard: Callable[[dict[str, str]], None]) -> None:
+        self._path = path
+        self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        self._socket.bind(path)
+        self._loop.add_reader(self._socket, self._ready)
+
+    def _ready(self) -> None:
+        for _ in range(DRAIN):
+            fields = receive(self._socket)
+            if fields is None:
+                return
+            self._heard(fields)
+
+    def close(self) -> None:
+        """Stop listening and remove the socket."""
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)

@@ -1,0 +1,184 @@
+"""A JSON-RPC peer on a Unix stream socket; supervisor and runner both speak through one.
+
+Calls from the other side are handled one after another, in order; replies are handled at once, so that a
+peer can ask and be asked at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from council_tui.domain.errors import CouncilError
+from council_tui.domain.wire import (
+    INVALID_PARAMS,
+    MAX_MESSAGE,
+    METHOD_NOT_FOUND,
+    REFUSED,
+    BadMessage,
+    Call,
+    Reply,
+    decode,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Handler = Callable[["Peer", Call], Awaitable[Any]]
+
+MAX_QUEUED = 256
+"""Calls that may wait; beyond that the socket is not read until the queue has drained."""
+
+
+class PeerGone(CouncilError):  # noqa: N818
+    """The other side closed the connection before it answered."""
+
+
+class RemoteRefusal(CouncilError):  # noqa: N818
+    """The other side answered with an error."""
+
+
+class UnknownMethod(CouncilError):  # noqa: N818
+    """A call that this side does not offer."""
+
+
+class Peer(asyncio.Protocol):
+    """One end of a connection. `handler` answers calls, `on_bad` hears of lines that are no messages."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        on_bad: Callable[[Peer, str], None] | None = None,
+        on_lost: Callable[[Peer], None] | None = None,
+    ) -> None:
+        self._handler = handler
+        self._on_bad = on_bad
+        self._on_lost = on_lost
+        self._buffer = bytearray()
+        self._skipping = False
+        self._calls: asyncio.Queue[Call] = asyncio.Queue()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._next_id = 1
+        self._transport: asyncio.Transport | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._paused = False
+        self.lost = asyncio.get_running_loop().create_future()
+        """Resolves when the connection is gone."""
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start to answer calls."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError("a stream transport is needed")
+        self._transport = transport
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    def data_received(self, data: bytes) -> None:
+        """Cut the stream into lines; a line over the cap is passed over to its end and counted once."""
+        self._buffer += data
+        while (end := self._buffer.find(b"\n")) >= 0:
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            if self._skipping:
+                self._skipping = False
+                continue
+            self._take(line)
+        if len(self._buffer) > MAX_MESSAGE:
+            self._buffer.clear()
+            if not self._skipping:
+                self._skipping = True
+                self._refuse("longer than the cap")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what waits for an answer and stop answering."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(PeerGone("the connection closed"))
+        self._waiting.clear()
+        if self._worker is not None:
+            self._worker.cancel()
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if self._on_lost is not None:
+            self._on_lost(self)
+
+    # the two directions
+
+    async def call(self, method: str, params: dict[str, Any] | None = None, timeout: float | None = None) -> Any:  # noqa: ANN401, ASYNC109
+        """Ask and wait. Raises `RemoteRefusal`, `PeerGone`, or TimeoutError after `timeout` seconds."""
+        if self._transport is None or self._transport.is_closing():
+            raise PeerGone("the connection closed")
+        ident = self._next_id
+        self._next_id += 1
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[ident] = future
+        self._transport.write(encode(Call(method, params or {}, ident)))
+        try:
+            return await asyncio.wait_for(future, timeout)
+        finally:
+            self._waiting.pop(ident, None)
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Tell, and expect no answer; nothing happens when the connection is gone."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(encode(Call(method, params or {})))
+
+    def close(self) -> None:
+        """Close after what is written has been sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def socket_info(self, name: str) -> Any:  # noqa: ANN401 - whatever asyncio offers under the name
+        """What asyncio knows of the transport under `name`, e.g. `socket`."""
+        return self._transport.get_extra_info(name) if self._transport is not None else None
+
+    # inside
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = decode(line)
+        except BadMessage as error:
+            self._refuse(str(error))
+            return
+        if isinstance(message, Call):
+            self._calls.put_nowait(message)
+            if self._calls.qsize() > MAX_QUEUED and not self._paused and self._transport is not None:
+                self._paused = True
+                self._transport.pause_reading()
+            return
+        future = self._waiting.get(message.id)
+        if future is None or future.done():
+            return
+        if message.error is not None:
+            future.set_exception(RemoteRefusal(message.error))
+        else:
+            future.set_result(message.result)
+
+    def _refuse(self, reason: str) -> None:
+        if self._on_bad is not None:
+            self._on_bad(self, reason)
+
+    async def _work(self) -> None:
+        while True:
+            call = await self._calls.get()
+            if self._paused and self._calls.qsize() < MAX_QUEUED // 2 and self._transport is not None:
+                self._paused = False
+                self._transport.resume_reading()
+            await self._answer(call)
+
+    async def _answer(self, call: Call) -> None:
+        try:
+            result = await self._handler(self, call)
+            reply = Reply(call.id or 0, result)
+        except UnknownMethod as error:
+            reply = Reply(call.id or 0, None, str(error), METHOD_NOT_FOUND)
+        except CouncilError as error:
+            reply = Reply(call.id or 0, None, str(error), REFUSED)
+        except (KeyError, TypeError, ValueError) as error:
+            # What the other side sent did not have the shape the method needs.
+            self._refuse(f"{call.method}: unusable parameters ({type(error).__name__})")
+            reply = Reply(call.id or 0, None, f"unusable parameters for {call.method}", INVALID_PARAMS)
+        if call.id is not None and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(encode(reply))

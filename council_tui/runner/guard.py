@@ -1,0 +1,165 @@
+"""The guard of a body: adopts whatever it starts, finds all of it, and ends all of it (prctl(2), pidfd_open(2)).
+
+The runner is the subreaper of the body's tree, so a double fork cannot get away: what loses its parent
+becomes the runner's own child. Every kill goes through a pidfd that was opened before the last look.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    """Call prctl(2) with one argument; raises OSError."""
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def become_subreaper() -> None:
+    """Adopt every descendant that loses its parent."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user from reading our memory: a key is about to be in it."""
+    prctl(PR_SET_DUMPABLE, 0)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A line of /proc/PID/stat: enough to tell one process from another with the same pid."""
+
+    pid: int
+    ppid: int
+    state: str
+    start_time: int
+    """Clock ticks after boot."""
+    session: int
+
+
+def read_process(pid: int) -> Process | None:
+    """One process, or None when it is gone (proc_pid_stat(5))."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            raw = file.read()
+    except OSError:
+        return None
+    fields = raw[raw.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[1]), fields[0].decode(), int(fields[19]), int(fields[3]))
+
+
+def all_processes() -> Iterator[Process]:
+    """One pass over /proc."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (found := read_process(int(name))) is not None:
+            yield found
+
+
+def descendants(root: int) -> list[Process]:
+    """Every living process below `root`, parents before children; zombies are left out of the list."""
+    below: dict[int, list[Process]] = {}
+    for process in all_processes():
+        below.setdefault(process.ppid, []).append(process)
+    found: list[Process] = []
+    queue = [root]
+    while queue:
+        for process in below.get(queue.pop(), ()):
+            queue.append(process.pid)
+            if process.state not in "ZX":
+                found.append(process)
+    return found
+
+
+def send(process: Process, number: int) -> bool:
+    """Signal exactly this process; False when it is gone or its pid is someone else's by now."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        now = read_process(process.pid)
+        if now is None or now.start_time != process.start_time:
+            return False
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+def signal_tree(root: int, number: int, spare: frozenset[int] = frozenset()) -> list[int]:
+    """Signal everything below `root` except `spare`; the pids that got it."""
+    return [process.pid for process in descendants(root) if process.pid not in spare and send(process, number)]
+
+
+def boot_id() -> str:
+    """The kernel's name of this boot: a pid of another boot is nobody's."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+MARKER = b"COUNCIL_RUN="
+
+
+def marker_of(pid: int) -> str | None:
+    """The run in whose body a process was started, or None; an unreadable environment counts as none."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            raw = file.read()
+    except OSError:
+        return None
+    for entry in raw.split(b"\0"):
+        if entry.startswith(MARKER):
+            return entry[len(MARKER) :].decode("utf-8", "replace")
+    return None
+
+
+def all_marked() -> list[tuple[Process, str]]:
+    """Every living process that carries a run's marker, wherever it hangs in the tree, with that run."""
+    found = ((process, marker_of(process.pid)) for process in all_processes() if process.state not in "ZX")
+    return [(process, run) for process, run in found if run is not None]
+
+
+@dataclass
+class Usage:
+    """What a slice holds."""
+
+    used: int = 0
+    """Bytes, counted in whole blocks as the file system does, or by length where that is more."""
+    files: int = 0
+
+
+def slice_usage(path: str, stop_at: int) -> Usage:
+    """Add up a directory without following links; counting ends once `stop_at` bytes are passed."""
+    total = Usage()
+    queue = [path]
+    while queue and total.used <= stop_at:
+        try:
+            entries = list(os.scandir(queue.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            total.files += 1
+            if entry.is_dir(follow_symlinks=False):
+                queue.append(entry.path)
+            else:
+                total.used += facts.st_blocks * 512
+    return total

@@ -1,0 +1,429 @@
+"""The runner: what containerd's shim is to a container, this is to an agent.
+
+It holds the agent's key, passes the gates of the handshake, starts and guards the body, beats, and signs
+the report. If it loses the supervisor it ends its body and leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from council_tui.containers.command import judge, launch
+from council_tui.domain.contract import SpawnContext
+from council_tui.domain.errors import CouncilError, Refused
+from council_tui.domain.evidence import Result
+from council_tui.domain.ids import agent_type, encode
+from council_tui.domain.order import Order
+from council_tui.domain.wire import Call
+from council_tui.ledger.keys import Key
+from council_tui.ledger.signer import Signer
+from council_tui.runner import guard
+from council_tui.runner.beats import BeatSender, BodyBeats
+from council_tui.runner.body import Body
+from council_tui.runner.channel import Peer, PeerGone, RemoteRefusal, UnknownMethod
+from council_tui.runner.family import Family
+from council_tui.runner.log import OutputLog
+from council_tui.runner.office import Office
+from council_tui.runner.proof import canonical_sha256
+
+SLICE_POLL_SECONDS = 0.2
+EXIT_OK, EXIT_REFUSED, EXIT_LOST = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class RunnerSpec:
+    """What the nursery hands to a new runner. The tokens are here and nowhere else: not in argv, not in env."""
+
+    run: str
+    agent: str
+    socket: str
+    notify: str
+    token: str
+    beat_token: str
+    log_dir: str
+    body_socket: str
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The supervisor's answer to hello: the contract and where the agent stands."""
+
+    context: SpawnContext
+    order: Order
+    card: str
+    log: str
+    depth: int
+    enforcement: str
+    microsharks: tuple[Order, ...]
+    workdir: str
+    mbti: frozenset[str] | None
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Grant:
+        """From the wire; raises ValueError when it does not hold together."""
+        return cls(
+            SpawnContext.model_validate(raw["context"]),
+            Order.model_validate(raw["order"]),
+            str(raw["card"]),
+            str(raw["log"]),
+            int(raw["depth"]),
+            str(raw["enforcement"]),
+            tuple(Order.model_validate(order) for order in raw["microsharks"]),
+            str(raw["workdir"]),
+            frozenset(raw["mbti"]) if raw.get("mbti") is not None else None,
+        )
+
+
+class Runner:
+    """One agent's runner, from hello to bye."""
+
+    def __init__(self, spec: RunnerSpec) -> None:
+        self.spec = spec
+        self._key = Key.generate()
+        self._loop = asyncio.get_running_loop()
+        self._peer: Peer | None = None
+        self._grant: Grant | None = None
+        self._signer: Signer | None = None
+        self._body: Body | None = None
+        self._log: OutputLog | None = None
+        self._family: Family | None = None
+        self._office: Office | None = None
+        self._beats: BeatSender | None = None
+        self._ending = False
+        self._done = asyncio.Event()
+        self._exit = EXIT_OK
+
+    async def live(self) -> int:
+        """Run to the end; the exit status."""
+        _, protocol = await self._loop.create_unix_connection(
+            lambda: Peer(self._handle, on_lost=self._lost), self.spec.socket
+        )
+        self._peer = protocol
+        work = self._loop.create_task(self._work())
+        await self._done.wait()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if self._body is not None:
+            self._body.close()
+        protocol.close()
+        await asyncio.wait({protocol.lost}, timeout=1)
+        return self._exit
+
+    def _finish(self, status: int) -> None:
+        self._exit = status
+        self._done.set()
+
+    async def _work(self) -> None:
+        try:
+            await self._handshake()
+            await self._serve()
+        except (RemoteRefusal, Refused):
+            # The supervisor said no, or we did: it knows, and it decides what becomes of the card.
+            if not self._ending:
+                self._finish(EXIT_REFUSED)
+        except PeerGone:
+            return
+
+    # the gates
+
+    async def _ask(self, method: str, **params: Any) -> Any:  # noqa: ANN401
+        if self._peer is None:
+            raise PeerGone("not connected")
+        return await self._peer.call(method, params)
+
+    async def _handshake(self) -> None:
+        raw = await self._ask("hello", run=self.spec.run, token=self.spec.token, public_key=self._key.public.hex())
+        grant = self._grant = Grant.read(raw)
+        self._signer = Signer(self.spec.agent, self._key, grant.log)
+        self._family = Family(self.spec.agent, grant.context.inheritance, self._signer, grant.card, grant.depth)
+        fault = grant.order.fault
+        if fault == "never-claims":
+            await asyncio.Event().wait()
+        await self._ask("claim", card=grant.card, claim=f"c_{encode(secrets.token_bytes(7))}")
+        await self._verify(grant, fault)
+        contract = grant.context.sha256()
+        entry = self._signer.sign("acceptance", int(time.time()), (), {"contract": contract})
+        await self._ask("accept", entry=entry.decode())
+        if fault == "never-acknowledges":
+            await asyncio.Event().wait()
+        if agent_type(self.spec.agent) not in ("child", "microshark"):
+            # Orders may come in the moment the acknowledgement is on the board.
+            self._office = Office(agent_type(self.spec.agent), self._ask)
+        self._write_acknowledgement(grant)
+        await self._ask("acknowledge")
+
+    async def _verify(self, grant: Grant, fault: str | None) -> None:
+        """The child checks what it inherits itself, whatever its parent made of it."""
+        inherited = grant.context.inheritance
+        if fault == "bad-mbti":
+            inherited = inherited.model_copy(update={"mbti_type": "ENTP-X"})
+        problems = [*inherited.problems(grant.mbti), *self._slice_problems(grant)]
+        if problems:
+            await self._ask("reject", reason="; ".join(str(problem) for problem in problems))
+            raise problems[0]
+        await self._ask("verified")
+
+    def _slice_problems(self, grant: Grant) -> list[Refused]:
+        field = "memory_slice.shared_memory_path"
+        path = Path(grant.context.memory_slice.shared_memory_path)
+        try:
+            facts = path.stat(follow_symlinks=False)
+        except OSError as error:
+            return [Refused(field, f"{path} cannot be used: {error.strerror}")]
+        if facts.st_mode & 0o077 or facts.st_uid != os.getuid():
+            return [Refused(field, f"{path} is open to others")]
+        if not os.access(path / "data", os.W_OK):
+            return [Refused(field, f"{path} cannot be written")]
+        return []
+
+    def _write_acknowledgement(self, grant: Grant) -> None:
+        """`acknowledged` in the slice, whole or not at all, for whoever looks there instead of at the board."""
+        control = Path(grant.context.memory_slice.shared_memory_path) / "ctl"
+        text = json.dumps({"agent": self.spec.agent, "card": grant.card, "run": self.spec.run})
+        draft = control / ".acknowledged"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(control / "acknowledged")
+
+    # the work
+
+    async def _serve(self) -> None:
+        grant = self._grant
+        if grant is None:
+            return
+        self._beats = BeatSender(self.spec.notify, self.spec.run, self.spec.beat_token)
+        policy = grant.context.lifecycle_policy
+        if policy.beat_source == "runner":
+            self._beats.every(policy.parent_heartbeat_interval_seconds)
+        if self._office is not None:
+            await self._office.closed.wait()
+            await self._report(self._office.result(), None)
+            return
+        await self._run_body(grant)
+
+    async def _run_body(self, grant: Grant) -> None:
+        family = self._family
+        if family is None:
+            return
+        if grant.order.container == "drill":
+            result = Result("DONE", (), ("the drill was let through the handshake",))
+            await self._report(result, None)
+            return
+        data = str(Path(grant.context.memory_slice.shared_memory_path) / "data")
+        names = {
+            "COUNCIL_RUN": self.spec.run,
+            "COUNCIL_AGENT": self.spec.agent,
+            "COUNCIL_CARD": grant.card,
+            "COUNCIL_PARENT": grant.context.parent_id,
+        }
+        interval = grant.context.lifecycle_policy.parent_heartbeat_interval_seconds
+        plan = launch(
+            grant.order.run,
+            workdir=grant.order.workdir or grant.workdir,
+            data=data,
+            notify=self.spec.body_socket,
+            watchdog_seconds=interval,
+            names=names,
+        )
+        self._log = OutputLog(Path(self.spec.log_dir))
+        body = self._body = Body(self._log)
+        listening = BodyBeats(self.spec.body_socket, self._body_spoke)
+        try:
+            body.start(plan)
+        except OSError as error:
+            listening.close()
+            await self._report(Result("ERROR", problems=(f"cannot start {plan.argv[0]}: {error.strerror}",)), None)
+            return
+        await self._watch(grant, body, family)
+        listening.close()
+
+    async def _watch(self, grant: Grant, body: Body, family: Family) -> None:
+        if self._peer is None:
+            return
+        process = guard.read_process(body.pid)
+        self._peer.notify("started", {"pid": body.pid, "start_time": process.start_time if process else 0})
+        for order in grant.microsharks:
+            await self._ask("card", order=order.model_dump(mode="json"))
+            family.expect(order.id)
+        poll = self._loop.create_task(self._poll_slice(grant, body))
+        try:
+            await asyncio.wait({body.exited})
+            left = guard.descendants(os.getpid())
+            await body.end_tree(grant.context.lifecycle_policy.grace_seconds)
+            await family.all_settled()
+        finally:
+            poll.cancel()
+        if self._ending:
+            return
+        result, violation = judge(grant.order.run, grant.order.envelope, body.outcome())
+        if left:
+            note = f"{len(left)} process{'es' if len(left) != 1 else ''} left behind by the program were ended"
+            result = replace(result, evidence=(*result.evidence, note))
+        await self._report(family.add_to(result), violation)
+
+    def _body_spoke(self, fields: dict[str, str]) -> None:
+        """What the body says over sd_notify: a beat of its own, or a line of status."""
+        grant, beats = self._grant, self._beats
+        if grant is None or beats is None:
+            return
+        if fields.get("STATUS") and self._peer is not None:
+            self._peer.notify("status", {"text": fields["STATUS"][:500]})
+        if "WATCHDOG" in fields and grant.context.lifecycle_policy.beat_source == "body":
+            beats.beat()
+
+    async def _poll_slice(self, grant: Grant, body: Body) -> None:
+        """Hold the ceiling as well as this machine can: look often, and stop the tree the moment it is passed."""
+        limit = grant.context.memory_slice.limit_bytes
+        data = str(Path(grant.context.memory_slice.shared_memory_path) / "data")
+        while not self._ending:
+            used = guard.slice_usage(data, limit).used
+            if self._beats is not None:
+                self._beats.slice_used = used
+            if used > limit and self._peer is not None:
+                self._ending = True
+                body.freeze()
+                reason = f"the slice holds {used} bytes, its ceiling is {limit}"
+                self._peer.notify("breach", {"used": used, "limit": limit, "reason": reason})
+                return
+            await asyncio.sleep(SLICE_POLL_SECONDS)
+
+    async def _report(self, result: Result, violation: str | None) -> None:
+        grant, signer = self._grant, self._signer
+        if grant is None or signer is None:
+            return
+        plain = result.as_json()
+        digest = canonical_sha256(plain)
+        end = self._body.outcome() if self._body is not None else None
+        summary = {
+            "result": plain,
+            "problems": list(result.problems),
+            "violation": violation,
+            "exit_status": end.status if end else None,
+            "signal": end.signal if end else None,
+            "digest": digest,
+        }
+        await self._ask("returned", **summary)
+        if violation is not None:
+            return
+        artifacts = [("result.json", digest)]
+        if end is not None:
+            artifacts.append(("output.log", end.output_sha256))
+        entry = signer.sign(
+            "ascension",
+            int(time.time()),
+            [(grant.card, digest), *artifacts],
+            {
+                "status": result.status,
+                "summary": result.recommendation[:2000] or grant.order.title,
+                "findings": len(result.findings),
+                "artifacts": [name for name, _ in artifacts],
+                "contract": grant.context.sha256(),
+                "run": self.spec.run,
+                "enforcement": grant.enforcement,
+            },
+        )
+        await self._ask("report", entry=entry.decode())
+        self._ending = True
+        self._finish(EXIT_OK)
+
+    # what the supervisor asks
+
+    async def _handle(self, peer: Peer, call: Call) -> Any:  # noqa: ANN401
+        method = getattr(self, f"_on_{call.method}", None)
+        if method is None:
+            raise UnknownMethod(f"a runner does not offer {call.method!r}")
+        return await method(call.params)
+
+    async def _on_reap(self, params: dict[str, Any]) -> dict[str, Any]:
+        """End the body and everything it started; then this runner leaves too."""
+        self._ending = True
+        survivors: list[int] = []
+        status: int | None = None
+        if self._body is not None:
+            grace = float(params["grace"])
+            survivors = await (self._body.end_tree(grace) if grace > 0 else self._body.kill_tree())
+            status = self._body.exited.result() if self._body.exited.done() else None
+        if not survivors:
+            self._loop.call_soon(self._finish, EXIT_OK)
+        return {
+            "exit_status": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+            "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+            "survivors": survivors,
+        }
+
+    async def _on_stop(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Freeze the body's tree where it stands."""
+        return {"stopped": self._body.freeze() if self._body is not None else []}
+
+    async def _on_contract(self, params: dict[str, Any]) -> dict[str, Any]:
+        """As a parent: the spawn context for one attempt at one of this agent's cards."""
+        return self._parent().contract(params, datetime.now(UTC))
+
+    async def _on_delegate(self, params: dict[str, Any]) -> dict[str, Any]:
+        """As a parent: sign the child's name, key and contract into the ledger."""
+        return {"entry": self._parent().delegate(params, int(time.time())).decode()}
+
+    async def _on_settled(self, params: dict[str, Any]) -> None:
+        """One of this agent's cards has ended."""
+        self._parent().settle(str(params["order"]), str(params["state"]), int(params.get("findings", 0)))
+
+    async def _on_order(self, params: dict[str, Any]) -> dict[str, Any]:
+        """As an office: take orders from Hermes and make cards of them."""
+        return {"cards": await self._as_office().take([Order.model_validate(raw) for raw in params["orders"]])}
+
+    async def _on_render(self, params: dict[str, Any]) -> dict[str, Any]:
+        """As OpenClaw's office: render the fleet's report and sign it."""
+        if self._signer is None:
+            raise Refused("render", "the handshake is not over")
+        return self._as_office().render(params, self._signer, int(time.time()))
+
+    async def _on_close(self, params: dict[str, Any]) -> None:
+        """As an office: the fleet is over."""
+        self._as_office().closed.set()
+
+    def _parent(self) -> Family:
+        if self._family is None:
+            raise Refused("parent", "the handshake is not over")
+        return self._family
+
+    def _as_office(self) -> Office:
+        if self._office is None:
+            raise Refused("office", f"{self.spec.agent} holds no office")
+        return self._office
+
+    def _lost(self, peer: Peer) -> None:
+        """The supervisor is gone: nothing survives its parent's patience."""
+        if not self._done.is_set():
+            self._ending = True
+            self._leaving = self._loop.create_task(self._leave())
+
+    async def _leave(self) -> None:
+        grace = self._grant.context.lifecycle_policy.grace_seconds if self._grant else 0
+        if self._body is not None:
+            await self._body.end_tree(grace)
+        self._finish(EXIT_LOST)
+
+
+def run(spec: RunnerSpec) -> int:
+    """The life of a runner in a process of its own; the exit status."""
+    guard.become_subreaper()
+    guard.hide_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    async def main() -> int:
+        return await Runner(spec).live()
+
+    try:
+        return asyncio.run(main())
+    except (OSError, CouncilError) as error:
+        os.write(2, f"runner {spec.run}: {error}\n".encode())
+        return EXIT_REFUSED

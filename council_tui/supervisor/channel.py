@@ -1,0 +1,111 @@
+"""The supervisor's socket: who may connect, and who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from council_tui.domain.errors import Refused
+from council_tui.domain.wire import Call
+from council_tui.runner.channel import Peer, UnknownMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from council_tui.supervisor.seat import Seat
+
+    RunnerHandler = Callable[[Seat, Call], Awaitable[Any]]
+    OperatorHandler = Callable[[Call], Awaitable[Any]]
+
+
+def credentials(peer: Peer) -> tuple[int, int]:
+    """(pid, uid) of the other end (unix(7), SO_PEERCRED)."""
+    raw = peer.socket_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
+
+
+def _inside_a_body(pid: int) -> bool:
+    """Whether a process was started by an agent; an unreadable one counts as such."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return any(entry.startswith(b"COUNCIL_RUN=") for entry in file.read().split(b"\0"))
+    except OSError:
+        return True
+
+
+class Channel:
+    """Listens on `council.sock`. The first call decides what a connection is: a runner or an operator."""
+
+    def __init__(
+        self,
+        path: Path,
+        hello: Callable[[Peer, dict[str, Any]], Awaitable[tuple[Seat, Any]]],
+        runner: RunnerHandler,
+        operator: OperatorHandler,
+        bad: Callable[[Seat | None, str], None],
+    ) -> None:
+        self._path = path
+        self._hello = hello
+        self._runner = runner
+        self._operator = operator
+        self._bad = bad
+        self._seats: dict[Peer, Seat] = {}
+        self._operators: set[Peer] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Bind the socket, 0600, and listen."""
+        with suppress(FileNotFoundError):
+            self._path.unlink()
+        previous = os.umask(0o177)
+        try:
+            self._server = await asyncio.get_running_loop().create_unix_server(
+                lambda: Peer(self._answer, self._heard_bad, self._lost), str(self._path), backlog=1024
+            )
+        finally:
+            os.umask(previous)
+
+    async def _answer(self, peer: Peer, call: Call) -> Any:  # noqa: ANN401
+        seat = self._seats.get(peer)
+        if seat is not None:
+            return await self._runner(seat, call)
+        if peer in self._operators:
+            return await self._operator(call)
+        pid, uid = credentials(peer)
+        if uid != os.getuid():
+            peer.close()
+            raise Refused("peer", "another user's process")
+        if call.method == "hello":
+            seat, answer = await self._hello(peer, call.params)
+            self._seats[peer] = seat
+            return answer
+        if call.method == "attach":
+            # What runs inside an agent must not be able to reap its siblings or answer for a person.
+            if _inside_a_body(pid):
+                raise Refused("attach", "an agent's process may not act as an operator")
+            self._operators.add(peer)
+            return {"pid": os.getpid()}
+        peer.close()
+        raise UnknownMethod(f"the first call must be hello or attach, not {call.method!r}")
+
+    def _heard_bad(self, peer: Peer, reason: str) -> None:
+        self._bad(self._seats.get(peer), reason)
+
+    def _lost(self, peer: Peer) -> None:
+        self._seats.pop(peer, None)
+        self._operators.discard(peer)
+
+    async def close(self) -> None:
+        """Stop listening, drop every connection and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+        for peer in (*self._seats, *self._operators):
+            peer.close()
+        with suppress(FileNotFoundError):
+            self._path.unlink()

@@ -1,0 +1,440 @@
+"""The supervisor: the only writer of board and ledger, the only one that starts a process. Hermes' office.
+
+It holds a seat for each living run, drives each seat's state machine, and carries out what the machine
+decides. Everything is judged on one monotonic clock that is passed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from council_tui.board.board import Board, Draft
+from council_tui.board.home import Home, OwnerLock
+from council_tui.domain import ids
+from council_tui.domain.contract import SpawnContext, check_narrowing
+from council_tui.domain.errors import HomeUnusable, Refused
+from council_tui.domain.events import EventKind
+from council_tui.domain.hierarchy import HERMES, KINDS, PARENTS
+from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, RunState, Signal, Timing, shift, step
+from council_tui.domain.order import Order, materialise
+from council_tui.hosts.local import LocalHost
+from council_tui.ledger.keys import load_or_create
+from council_tui.ledger.log import Appended, Ledger
+from council_tui.ledger.signer import Signer
+from council_tui.runner import guard
+from council_tui.runner.main import RunnerSpec
+from council_tui.supervisor import limits, slices
+from council_tui.supervisor.channel import Channel
+from council_tui.supervisor.handshake import Handshake
+from council_tui.supervisor.heartbeats import BeatListener
+from council_tui.supervisor.reaper import Reaper
+from council_tui.supervisor.recovery import recover
+from council_tui.supervisor.seat import Seat
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from council_tui.board.projection import Card
+    from council_tui.domain.wire import Call
+
+TICK_SECONDS = 0.2
+FREEZE_SECONDS = 1.0
+"""A tick that comes this much too late was a pause of ours: nobody is judged by it."""
+ROOT_DEPTH = 3
+CONTRACT_PATIENCE = 10.0
+"""Seconds a parent has to write a contract."""
+
+
+def utc_now() -> str:
+    """RFC 3339 UTC with milliseconds, for the journal; never used to judge."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Supervisor:
+    """Owns a home while it is open."""
+
+    def __init__(self, home: Home, clock: Callable[[], float] = time.monotonic) -> None:
+        self.home = home
+        self.clock = clock
+        self.seats: dict[str, Seat] = {}
+        """Living runs by run id."""
+        self.by_agent: dict[str, Seat] = {}
+        self._by_pid: dict[int, Seat] = {}
+        self._lock = OwnerLock(home)
+        self.board = Board(home.board, utc_now)
+        self.host = LocalHost(home.logs / "runners.log")
+        self.handshake = Handshake(self)
+        self.reaper = Reaper(self)
+        self.beats = BeatListener(home.beats, self.seats.get, self._heard_beat)
+        self.channel = Channel(home.socket, self.handshake.hello, self.handshake.answer, self._operate, self._heard_bad)
+        self.workdir = os.getcwd()
+        self.root_public = b""
+        self.hermes = ""
+        """Hermes' name on the ledger."""
+        self.started = clock()
+        self.own_beats: list[int] = []
+        """How late our own ticks were, in milliseconds: Hermes' heartbeat."""
+        self.on_card: Callable[[Seat, Order], Awaitable[str]] = self.make_card
+        self.on_operator: Callable[[Call], Awaitable[Any]] | None = None
+        self.on_settled: Callable[[Seat], None] = lambda seat: None
+        self.will_retry: Callable[[Seat, Outcome], bool] = lambda seat, outcome: False
+        """Whether a card that ends like this is tried again; then its parent goes on waiting."""
+        self.failed: asyncio.Future[None] | None = None
+        """Resolves with the fault that this supervisor cannot go on with."""
+        self.recovered: list[str] = []
+        self._ledger: Ledger | None = None
+        self._signer: Signer | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ticker: asyncio.Task[None] | None = None
+
+    # opening and closing
+
+    async def open(self) -> None:
+        """Take the home, start the nursery, and put right what a dead supervisor left. Raises `HomeUnusable`."""
+        self.home.prepare()
+        if not self._lock.take():
+            raise HomeUnusable(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
+        try:
+            self.failed = asyncio.get_running_loop().create_future()
+            # The nursery needs longest: it imports while we open our files.
+            self.host.on_exit, self.host.on_clean, self.host.on_gone = self._runner_gone, self._runner_clean, self._fell
+            self.host.start()
+            root, log_key = load_or_create(self.home.keys / "hermes.key"), load_or_create(self.home.keys / "log.key")
+            self.root_public = root.public
+            await self.board.open()
+            self._ledger = await Ledger.open(self.home.ledger, log_key, root.public)
+            self.hermes = f"hermes:{root.key_id[:8]}"
+            self._signer = Signer(self.hermes, root, self._ledger.origin, *self._ledger.head_of(self.hermes))
+            self.recovered = await recover(self.board, self.home)
+            self.beats.start()
+            await self.channel.start()
+            self._ticker = asyncio.create_task(self._tick_forever())
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Reap what still lives, close every file and give the home back."""
+        for seat in [s for s in self.seats.values() if s.parent == self.hermes]:
+            await self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"})
+        while self.seats:
+            await asyncio.wait([asyncio.ensure_future(seat.ended.wait()) for seat in self.seats.values()])
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.gather(self._ticker, return_exceptions=True)
+            await self.channel.close()
+            self.beats.close()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.host.on_gone = lambda: None
+        await self.host.close()
+        if self._ledger is not None:
+            await self._ledger.close()
+        await self.board.close()
+        self._lock.release()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The open ledger."""
+        if self._ledger is None:
+            raise RuntimeError("the supervisor is not open")
+        return self._ledger
+
+    def background(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run something whose failure ends this supervisor rather than vanish."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._background_done)
+
+    def _background_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.failed is not None and not self.failed.done():
+            self.failed.set_exception(error)
+            # Whoever runs the fleet looks at `failed`; a console that does not must not warn at exit.
+            self.failed.exception()
+
+    def _fell(self) -> None:
+        self._fail(HomeUnusable("the nursery has ended; nothing can be started any more"))
+
+    # the ledger
+
+    async def sign(self, kind: str, fields: dict[str, Any], subjects: list[tuple[str, str]] | None = None) -> Appended:
+        """Hermes' own entry, appended."""
+        if self._signer is None:
+            raise RuntimeError("the supervisor is not open")
+        return await self.ledger.append(self._signer.sign(kind, int(time.time()), subjects or (), fields))
+
+    # cards
+
+    def new_card(self, order: Order, parent_agent: str, parent_card: str | None) -> tuple[str, Draft]:
+        """An id and the event that creates the card in its parent's name."""
+        card = ids.card_id(secrets.token_bytes(5))
+        if any(c.plan_id == order.id and c.kind == order.kind != "office" for c in self.board.tables.cards.values()):
+            raise Refused("id", f"there is a card called {order.id} already")
+        data = {
+            "title": order.title,
+            "plan_id": order.id,
+            "kind": order.kind,
+            "parent_agent": parent_agent,
+            "parent_card": parent_card,
+            "after": list(order.after),
+            "priority": order.priority,
+            "labels": list(order.labels),
+            "attempts": order.attempts,
+            "order": order.model_dump(mode="json"),
+        }
+        return card, Draft(EventKind.CARD_CREATED, parent_agent, card, None, data)
+
+    async def make_card(self, parent: Seat, order: Order) -> str:
+        """A card in the name of a living parent; its id."""
+        card, draft = self.new_card(order, parent.agent, parent.card)
+        await self.board.append(draft)
+        return card
+
+    # births
+
+    async def spawn(self, card_id: str, orders: tuple[Order, ...] = ()) -> Seat:
+        """Start one attempt at a ready card. `orders`: what this agent will spawn in its turn.
+
+        Raises `Refused` with the field and the rule; then no process was started.
+        """
+        opened = self.clock()
+        card = self.board.tables.cards[card_id]
+        order = Order.model_validate(card.order)
+        run = ids.run_id(secrets.token_bytes(7))
+        kind = order.id if order.kind == "office" else order.kind
+        label = "office" if kind in PARENTS else order.id
+        agent = ids.agent_name(kind, label, run)
+        parent = self.by_agent.get(card.parent_agent)
+        context = await self._contract(card, order, run, parent)
+        words = self._admit(context, parent, card.parent_agent)
+        path = context.memory_slice.shared_memory_path
+        slices.make(path, [seat.slice for seat in self.seats.values()])
+        budget = None if kind in PARENTS else order.envelope.time_budget_minutes * 60
+        seat = Seat(
+            run=run,
+            agent=agent,
+            label=KINDS[kind].title if kind in PARENTS else label,
+            kind=kind,
+            parent=card.parent_agent,
+            card=card_id,
+            attempt=card.attempt + 1,
+            depth=(parent.depth if parent else ROOT_DEPTH) - 1,
+            order=order,
+            context=context,
+            state=RunState(Timing.of(context.lifecycle_policy, budget), opened),
+            token=secrets.token_urlsafe(24),
+            beat_token=secrets.token_urlsafe(12),
+            slice=path,
+            enforcement=words,
+            opened=opened,
+        )
+        self.handshake.microsharks[run] = orders
+        self.seats[run] = self.by_agent[agent] = seat
+        await self._start(seat)
+        return seat
+
+    async def _contract(self, card: Card, order: Order, run: str, parent: Seat | None) -> SpawnContext:
+        """The parent writes it; for an office the parent is Hermes, which is us."""
+        path = str(self.home.slices / run)
+        if card.parent_agent == self.hermes:
+            return materialise(
+                order,
+                parent_id=self.hermes,
+                parent=None,
+                parent_task="t_hermes",
+                task=card.id,
+                slice_path=path,
+                spawn_ts=utc_now(),
+            )
+        if parent is None or not parent.can_parent or parent.peer is None:
+            raise Refused("parent_id", f"{ids.agent_label(card.parent_agent)} is not alive to spawn anything")
+        params = {"card": card.id, "run": run, "slice": path, "order": card.order}
+        try:
+            raw = await parent.peer.call("contract", params, CONTRACT_PATIENCE)
+        except TimeoutError:
+            raise Refused("parent_id", f"{parent.label} wrote no contract in {CONTRACT_PATIENCE:g} s") from None
+        return SpawnContext.model_validate(raw["context"])
+
+    def _admit(self, context: SpawnContext, parent: Seat | None, parent_agent: str) -> str:
+        """Hold a contract against the rules once more, on our side; the words for what is enforced."""
+        if context.parent_id != parent_agent:
+            raise Refused("parent_id", f"{context.parent_id} is not the parent of this card")
+        inherited = parent.context.inheritance if parent is not None and parent.kind not in PARENTS else None
+        problems = [*context.inheritance.problems(), *check_narrowing(inherited, context.inheritance)]
+        if problems:
+            raise problems[0]
+        return limits.enforcement(context)
+
+    async def _start(self, seat: Seat) -> None:
+        spec = RunnerSpec(
+            run=seat.run,
+            agent=seat.agent,
+            socket=str(self.home.socket),
+            notify=str(self.home.beats),
+            token=seat.token,
+            beat_token=seat.beat_token,
+            log_dir=str(self.home.logs / seat.run),
+            body_socket=str(self.home.bodies / seat.run),
+        )
+        try:
+            started = await self.host.spawn(spec)
+        except BaseException:
+            self.forget(seat)
+            slices.clear(seat.slice)
+            raise
+        seat.pid, seat.start_time = started.pid, started.start_time
+        self._by_pid[started.pid] = seat
+        self.board.append(
+            Draft(
+                EventKind.AGENT_STARTED,
+                seat.agent,
+                seat.card,
+                seat.run,
+                {
+                    "label": seat.label,
+                    "kind": seat.kind,
+                    "parent": seat.parent,
+                    "pid": started.pid,
+                    "start_time": started.start_time,
+                    "boot_id": guard.boot_id(),
+                    "attempt": seat.attempt,
+                    "slice": seat.slice,
+                    "enforcement": seat.enforcement,
+                    "contract": {**seat.context.model_dump(mode="json"), "sha256": seat.context.sha256()},
+                },
+            )
+        )
+        seat.started.set()
+
+    # the state machines
+
+    def log(self, seat: Seat, kind: EventKind, data: dict[str, Any] | None = None) -> asyncio.Future[None]:
+        """Journal something about a seat."""
+        return self.board.append(Draft(kind, seat.agent, seat.card, seat.run, data or {}))
+
+    async def signal(self, seat: Seat, signal: Signal, data: dict[str, Any] | None = None) -> bool:
+        """Feed one signal to a seat's machine and carry out what it decides; whether the phase moved."""
+        before = seat.state.phase
+        seat.state, effects = step(seat.state, signal, self.clock(), data)
+        for effect in effects:
+            await self._carry_out(seat, effect)
+        return seat.state.phase is not before
+
+    async def _carry_out(self, seat: Seat, effect: Effect) -> None:
+        if effect.do is Do.LOG and effect.kind is not None:
+            await self.log(seat, effect.kind, effect.data)
+        elif effect.do is Do.REAP:
+            self.background(self.reaper.reap(seat, str(effect.data.get("cause", ""))))
+        elif effect.do is Do.STOP and seat.peer is not None:
+            self.background(self.reaper.freeze(seat))
+        elif effect.do is Do.SETTLE:
+            await self.reaper.settle(seat)
+
+    def children_of(self, agent: str) -> list[Seat]:
+        """Living seats whose parent is this agent."""
+        return [seat for seat in self.seats.values() if seat.parent == agent]
+
+    def forget(self, seat: Seat) -> None:
+        """Give a seat up; its run is over."""
+        self.seats.pop(seat.run, None)
+        self.by_agent.pop(seat.agent, None)
+        self.handshake.microsharks.pop(seat.run, None)
+        if seat.pid is not None:
+            self._by_pid.pop(seat.pid, None)
+        seat.ended.set()
+
+    def _heard_beat(self, seat: Seat, late_ms: int) -> None:
+        now = self.clock()
+        if seat.state.last_beat is not None:
+            seat.note_beat(late_ms, now - seat.state.last_beat)
+        before = seat.state
+        seat.state, effects = step(before, Signal.BEAT, now)
+        for effect in effects:
+            if effect.kind is not None:
+                self.log(seat, effect.kind, effect.data)
+
+    def _heard_bad(self, seat: Seat | None, reason: str) -> None:
+        if seat is None:
+            return
+        seat.refused += 1
+        # A flood of nonsense is counted, but the journal hears of it at 1, 10, 100, ...
+        if str(seat.refused).strip("0") == "1":
+            self.log(seat, EventKind.MESSAGE_REFUSED, {"reason": reason, "count": seat.refused})
+
+    def _runner_gone(self, pid: int, status: int) -> None:
+        seat = self._by_pid.get(pid)
+        if seat is None:
+            return
+        seat.runner_status = status
+        seat.exited.set()
+        by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        how = f"signal {by_signal}" if by_signal is not None else f"exit status {code}"
+        reason = f"its runner ended with {how} before it had reported"
+        self.background(self._after_exit(seat, reason, {"exit_status": code, "signal": by_signal}))
+
+    async def _after_exit(self, seat: Seat, reason: str, data: dict[str, Any]) -> None:
+        await seat.started.wait()
+        self.log(seat, EventKind.AGENT_ENDED, data)
+        if seat.state.phase is Phase.CLOSING:
+            await seat.clean.wait()
+            await self.signal(seat, Signal.DEAD)
+        else:
+            await self.signal(seat, Signal.PROCESS_GONE, {"reason": reason})
+
+    def _runner_clean(self, pid: int) -> None:
+        seat = self._by_pid.get(pid)
+        if seat is not None:
+            seat.clean.set()
+
+    # the clock
+
+    async def _tick_forever(self) -> None:
+        last = self.clock()
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = self.clock()
+            late = now - last - TICK_SECONDS
+            last = now
+            try:
+                await self.tick(late)
+            except Exception as error:  # noqa: BLE001 - the ticker is what everything else relies on
+                self._fail(error)
+                return
+
+    async def tick(self, late: float = 0.0) -> None:
+        """Drain, then judge. `late`: by how many seconds this tick missed its time."""
+        self.beats.drain()
+        self.own_beats = [*self.own_beats[-29:], max(0, int(late * 1000))]
+        if self.board.failure is not None:
+            self._fail(self.board.failure)
+        if late > FREEZE_SECONDS:
+            for seat in self.seats.values():
+                seat.state = shift(seat.state, late)
+            return
+        for seat in list(self.seats.values()):
+            await self.signal(seat, Signal.TICK)
+
+    async def _operate(self, call: Call) -> Any:  # noqa: ANN401
+        if self.on_operator is None:
+            raise Refused("operator", "this council takes no orders from elsewhere")
+        return await self.on_operator(call)
+
+    def audit(self) -> dict[str, Any]:
+        """The cleanliness audit: what is still alive, claimed or unsigned now that everything should be over."""
+        tables = self.board.tables
+        offices = {seat.run for seat in self.seats.values() if seat.kind in PARENTS}
+        living = [p.pid for p, run in guard.all_marked() if run in tables.runs and run not in offices]
+        claims = [card.id for card in tables.cards.values() if card.claim is not None and card.kind != "office"]
+        unsigned = [card.id for card in tables.cards.values() if card.state == "done" and card.entry is None]
+        return {"descendants": living, "open_claims": claims, "unsigned_reports": unsigned}
