@@ -151,12 +151,8 @@ class Board:
             written = self._write(events, lines)
         return written
 
-    def _write(
-        self, events: list[Event], lines: list[tuple[tuple[str, str, str, str], int]]
-    ) -> asyncio.Future[None]:
-        rows = [
-            (e.seq, e.at, str(e.kind), e.agent, e.card, e.run, json.dumps(e.data)) for e in events
-        ]
+    def _write(self, events: list[Event], lines: list[tuple[tuple[str, str, str, str], int]]) -> asyncio.Future[None]:
+        rows = [(e.seq, e.at, str(e.kind), e.agent, e.card, e.run, json.dumps(e.data)) for e in events]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

@@ -123,7 +123,7 @@ class Writer:
                 connection.execute("SAVEPOINT job")
                 try:
                     job.result = job.work(connection)
-                except Exception as error:  # noqa: BLE001 - handed to whoever asked for the work
+                except Exception as error:
                     connection.execute("ROLLBACK TO job")
                     job.error = error
                 connection.execute("RELEASE job")

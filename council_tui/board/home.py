@@ -86,7 +86,9 @@ class Home:
                 # A home inside a repository must not show up in its status.
                 (self.root / ".gitignore").write_text("*\n", encoding="ascii")
         except OSError as error:
-            raise HomeUnusable(f"cannot use {self.root} as home: {error.strerror}; choose another with --home") from None
+            raise HomeUnusable(
+                f"cannot use {self.root} as home: {error.strerror}; choose another with --home"
+            ) from None
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise HomeUnusable(f"cannot write to {self.root}; choose another home with --home")
 

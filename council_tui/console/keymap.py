@@ -80,8 +80,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("move", ("up", "down", "k", "j"), "lists", "one row up or down", each=True),
     Action("page", ("pageup", "pagedown"), "lists", "one page up or down", each=True),
     Action("end", ("home", "end", "G"), "lists", "first or last row", each=True),
-    Action("only-bad", ("!",), "lists", "only what is bad or waiting, and back", "only bad", 8),
-    Action("open", ("enter",), "lists", "open the agent or the card in full", "open", 3),
+    Action("open", ("enter",), "rows", "open the agent or the card in full", "open", 3),
+    Action("only-bad", ("!",), "rows", "only what is bad or waiting, and back", "only bad", 8),
     Action("fold", ("left", "h"), "tree", "close this branch, or go to its parent"),
     Action("unfold", ("right", "l"), "tree", "open this branch"),
     Action("lane-left", ("left", "h"), "board", "the lane to the left"),
@@ -105,6 +105,7 @@ ACTIONS: tuple[Action, ...] = (
 PLACES: dict[str, str] = {
     "everywhere": "Everywhere",
     "lists": "In every list",
+    "rows": "On a row",
     "tree": "Hierarchy",
     "board": "Board",
     "room": "Control room",

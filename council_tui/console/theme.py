@@ -18,6 +18,7 @@ STATE_COLOURS: dict[str, str] = {
     "frame-focus": "#5fb3f0",
     "cursor": "#22344a",
     "cursor-focus": "#1f4d78",
+    "button-focus-text-style": "bold underline",
 }
 """Fallbacks for themes that are not ours."""
 
@@ -61,5 +62,6 @@ COUNCIL_LIGHT = Theme(
         "frame-focus": "#0067a8",
         "cursor": "#dfe7f0",
         "cursor-focus": "#bcd9f2",
+        "button-focus-text-style": "bold underline",
     },
 )

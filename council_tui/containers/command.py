@@ -7,11 +7,13 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from council_tui.domain.envelope import Envelope
 from council_tui.domain.evidence import Result, check_result
 from council_tui.domain.text import safe_bytes
+
+if TYPE_CHECKING:
+    from council_tui.domain.envelope import Envelope
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "COUNCIL_AUDIT_NESTED")
 """The only variables of ours that a body sees; everything else could hold a secret."""

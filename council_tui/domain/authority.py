@@ -49,9 +49,7 @@ def _down(tier: Tier, steps: int = 1) -> Tier:
     return _ORDER[min(_ORDER.index(tier) + steps, len(_ORDER) - 1)]
 
 
-def e7(
-    action_class: str, risk_tier: str, blast_radius: str, reversibility: float, recent_overrides: int = 0
-) -> Tier:
+def e7(action_class: str, risk_tier: str, blast_radius: str, reversibility: float, recent_overrides: int = 0) -> Tier:
     """The tier of an action; unknown inputs hold. Nobody bypasses it by claiming to be the Principal."""
     # Written so that a reversibility that is no number holds as well.
     if not reversibility >= _MIN_REVERSIBILITY or action_class not in _ACTIONS or blast_radius not in _RADII:

@@ -55,9 +55,7 @@ LANES: tuple[CardState, ...] = (
 )
 """The lanes a screen shows, in order."""
 
-OPEN_STATES = frozenset(
-    {CardState.BACKLOG, CardState.READY, CardState.CLAIMED, CardState.RUNNING, CardState.REVIEW}
-)
+OPEN_STATES = frozenset({CardState.BACKLOG, CardState.READY, CardState.CLAIMED, CardState.RUNNING, CardState.REVIEW})
 """States in which the fleet still has something to do for the card."""
 
 OWNED_STATES = frozenset({CardState.CLAIMED, CardState.RUNNING, CardState.REVIEW})

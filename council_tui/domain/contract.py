@@ -80,19 +80,13 @@ class Inheritance(Family):
         """
         found: list[Refused] = []
         if not MBTI.match(self.mbti_type):
-            found.append(
-                Refused("inheritance.mbti_type", f"{self.mbti_type!r} is not a type like ENTP or ENTP-T")
-            )
+            found.append(Refused("inheritance.mbti_type", f"{self.mbti_type!r} is not a type like ENTP or ENTP-T"))
         elif allowed_mbti is not None and self.mbti_type[:4] not in allowed_mbti:
-            found.append(
-                Refused("inheritance.mbti_type", f"{self.mbti_type[:4]} is not in this parent's allow-list")
-            )
+            found.append(Refused("inheritance.mbti_type", f"{self.mbti_type[:4]} is not in this parent's allow-list"))
         both = sorted(set(self.core_capabilities) & set(self.forbidden_capabilities))
         if both:
             found.append(
-                Refused(
-                    "inheritance.core_capabilities", f"{', '.join(both)} cannot be core and forbidden at once"
-                )
+                Refused("inheritance.core_capabilities", f"{', '.join(both)} cannot be core and forbidden at once")
             )
         return found
 
@@ -168,9 +162,7 @@ class SpawnContext(Family):
 
     def sha256(self) -> str:
         """Digest of the whole context: hex SHA-256 over its sorted, compact JSON."""
-        raw = json.dumps(
-            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
+        raw = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(raw.encode()).hexdigest()
 
 
@@ -184,9 +176,7 @@ def check_narrowing(parent: Inheritance | None, child: Inheritance) -> list[Refu
     found: list[Refused] = []
     wider = sorted(set(child.core_capabilities) - set(parent.core_capabilities))
     if wider:
-        found.append(
-            Refused("inheritance.core_capabilities", f"{', '.join(wider)} is not the parent's to give")
-        )
+        found.append(Refused("inheritance.core_capabilities", f"{', '.join(wider)} is not the parent's to give"))
     dropped = sorted(set(parent.forbidden_capabilities) - set(child.forbidden_capabilities))
     if dropped:
         found.append(

@@ -35,9 +35,7 @@ class Envelope(BaseModel):
     time_budget_minutes: Annotated[float, Field(gt=0, le=7 * 24 * 60, allow_inf_nan=False)]
     evidence_required: bool = True
     autonomy_band: Band
-    tools_scope: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(min_length=1)
-    ]
+    tools_scope: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(min_length=1)]
     rollback_plan: Annotated[str, Field(min_length=1, max_length=1000)]
 
     action_class: Literal[

@@ -53,4 +53,8 @@ class StaleRun(CouncilError):
 
 
 class HomeUnusable(CouncilError):
-    """The home cannot be used: no permission, not local, or owned by another supervisor."""
+    """The home cannot be used: no permission, or damaged."""
+
+
+class HomeOwned(HomeUnusable):
+    """Another process runs a council in this home."""

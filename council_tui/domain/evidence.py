@@ -60,9 +60,7 @@ def schema_problem(schema: dict[str, Any]) -> str | None:
         resolver = _NOTHING_ELSE.resolver_with_root(DRAFT202012.create_resource(schema))
         for reference in _references(schema):
             if not reference.startswith("#"):
-                return (
-                    f"{reference!r} points out of the schema; only references like '#/$defs/x' are followed"
-                )
+                return f"{reference!r} points out of the schema; only references like '#/$defs/x' are followed"
             resolver.lookup(reference)
         _validator(schema).is_valid({})
     except SchemaError as error:

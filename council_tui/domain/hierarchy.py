@@ -49,9 +49,7 @@ ZEROCLAW = Office(
     "infrastructure, heavy compute, long-running systems",
     "◆",
 )
-CHILD = Office(
-    "child", "child", 2, "its parent's", "its parent's", "its parent's", "one card", "·", ("solid",)
-)
+CHILD = Office("child", "child", 2, "its parent's", "its parent's", "its parent's", "one card", "·", ("solid",))
 MICROSHARK = Office(
     "microshark", "microshark", 3, "icosahedron", "water", "dodecahedron", "one sub-task", "‹", ("element",)
 )

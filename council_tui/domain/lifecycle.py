@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.card import BlockKind, FailKind
-from council_tui.domain.contract import LifecyclePolicy
 from council_tui.domain.events import EventKind
 from council_tui.domain.heartbeat import Pulse, pulse
+
+if TYPE_CHECKING:
+    from council_tui.domain.contract import LifecyclePolicy
 
 
 class Phase(StrEnum):
@@ -146,9 +148,7 @@ _GATES: dict[Signal, tuple[Phase, Phase, EventKind]] = {
     Signal.RETURNED: (Phase.RUNNING, Phase.RETURNED, EventKind.RETURNED),
     Signal.REPORTED: (Phase.RETURNED, Phase.CLOSING, EventKind.REPORTED),
 }
-_BEFORE_ACK = frozenset(
-    {Phase.STARTING, Phase.GREETED, Phase.DELEGATED, Phase.CLAIMED, Phase.VERIFIED, Phase.ACCEPTED}
-)
+_BEFORE_ACK = frozenset({Phase.STARTING, Phase.GREETED, Phase.DELEGATED, Phase.CLAIMED, Phase.VERIFIED, Phase.ACCEPTED})
 _BEATING = frozenset({Phase.RUNNING, Phase.RETURNED})
 _OVER = frozenset({Phase.REAPING, Phase.ENDED})
 
@@ -262,9 +262,7 @@ def step(state: RunState, signal: Signal, now: float, data: dict[str, Any] | Non
         return replace(state, phase=Phase.ENDED), (Effect(Do.SETTLE),)
     if state.phase in _OVER:
         late = signal in _GATES or signal is Signal.REJECTED
-        return state, (
-            (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),) if late else ()
-        )
+        return state, ((_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),) if late else ())
     if signal is Signal.TICK:
         return _tick(state, now)
     if signal is Signal.BEAT:

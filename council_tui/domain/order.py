@@ -69,9 +69,7 @@ def materialise(
     }
     inherit = given.setdefault("inheritance", {})
     if parent is not None:
-        forbidden = tuple(
-            dict.fromkeys((*inherit.get("forbidden_capabilities", ()), *parent.forbidden_capabilities))
-        )
+        forbidden = tuple(dict.fromkeys((*inherit.get("forbidden_capabilities", ()), *parent.forbidden_capabilities)))
         inherit["forbidden_capabilities"] = forbidden
         # What the child forbids itself is not passed down, or it would be core and forbidden at once.
         passed = tuple(name for name in parent.core_capabilities if name not in forbidden)

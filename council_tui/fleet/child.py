@@ -49,10 +49,7 @@ _BASICS = ("id", "title", "priority", "labels", "retries", "workdir")
 ENVELOPE_KEYS = tuple(key for key in Envelope.model_fields if key != "derived")
 _MISPLACED = {
     **{key: f"belongs under envelope: write envelope: {{{key}: ...}}" for key in ENVELOPE_KEYS},
-    **{
-        key: f"belongs under spawn_context: write spawn_context: {{{key}: ...}}"
-        for key in (*FAMILIES, "enforcement")
-    },
+    **{key: f"belongs under spawn_context: write spawn_context: {{{key}: ...}}" for key in (*FAMILIES, "enforcement")},
 }
 _MAX_ARGUMENT = 100_000
 """Bytes; Linux takes no single argument above 128 KiB (execve(2))."""
@@ -72,9 +69,7 @@ def read_child(value: object, path: Path, defaults: Defaults, notes: Notes) -> D
         draft.parent = parent_by_context(draft)
     if not draft.parent:
         said = "is missing" if raw.get("parent") is None else f"{show(raw['parent'])} is no name"
-        notes.add(
-            (*path, "parent"), f"{said}; expected {', '.join(PARENTS)} or the id of a child of this plan"
-        )
+        notes.add((*path, "parent"), f"{said}; expected {', '.join(PARENTS)} or the id of a child of this plan")
     draft.kind = "microshark" if draft.parent and draft.parent not in PARENTS else "child"
     _read_container(draft, defaults, notes)
     draft.after = _texts(raw.get("after", []), (*path, "after"), notes, "ids of other children")
@@ -126,9 +121,7 @@ def check_container(name: object, path: Path, notes: Notes) -> bool:
 
 def _read_run(value: object, path: Path, notes: Notes) -> tuple[str, ...]:
     if value is None:
-        notes.add(
-            path, 'is missing; expected the command as a list, like ["python3", "-m", "pytest"], or as text'
-        )
+        notes.add(path, 'is missing; expected the command as a list, like ["python3", "-m", "pytest"], or as text')
         return ()
     if isinstance(value, str):
         try:
@@ -207,8 +200,6 @@ def _derivable(draft: Draft) -> dict[str, Any]:
     if draft.container == "command":
         title = draft.value.get("title")
         command = f"Run: {shlex.join(draft.run)}"
-        out["task_description"] = (f"{title}. {command}" if isinstance(title, str) and title else command)[
-            :8000
-        ]
+        out["task_description"] = (f"{title}. {command}" if isinstance(title, str) and title else command)[:8000]
         out["output_schema"] = DERIVED_SCHEMA
     return out

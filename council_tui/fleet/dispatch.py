@@ -62,7 +62,12 @@ def _free(order_kind: str, parent: str, taken: Mapping[str, int], below: Mapping
 
 
 def look(
-    cards: Mapping[str, Card], living: Iterable[tuple[str, str]], busy: set[str], limits: Limits, *, paused: bool
+    cards: Mapping[str, Card],
+    living: Iterable[tuple[str, str]],
+    busy: set[str],
+    limits: Limits,
+    *,
+    paused: bool,
 ) -> Turn:
     """One look at the board. `living`: (kind, parent agent) of every run below the offices.
 

@@ -95,4 +95,10 @@ def ending(
 
 
 def _line(card: Card, kind: str) -> dict[str, Any]:
-    return {"card": card.id, "child": card.plan_id, "kind": kind, "reason": card.reason, "attempts": card.attempt}
+    return {
+        "card": card.id,
+        "child": card.plan_id,
+        "kind": kind,
+        "reason": card.reason,
+        "attempts": card.attempt,
+    }

@@ -89,9 +89,7 @@ class Plan:
 def shipped_plans() -> tuple[str, ...]:
     """Names of the plans in the package, sorted."""
     folder = resources.files("council_tui.plans")
-    return tuple(
-        sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
-    )
+    return tuple(sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml")))
 
 
 def shipped_summary(name: str) -> str:
@@ -106,9 +104,7 @@ def load_plan(source: str | Path) -> Plan:
     path = Path(source)
     name = str(source)
     if name in shipped_plans() and not path.is_file():
-        return parse_plan(
-            resources.files("council_tui.plans").joinpath(f"{name}.yaml").read_text("utf-8"), name
-        )
+        return parse_plan(resources.files("council_tui.plans").joinpath(f"{name}.yaml").read_text("utf-8"), name)
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -154,9 +150,7 @@ def _read(value: object, source: str, notes: Notes) -> Plan | None:
         notes.add(("council",), f"{said}; expected council: 1")
     top = check(_TopFile, raw, (), notes)
     limits = check(_LimitsFile, _section(raw, "limits", _LimitsFile, notes), ("limits",), notes)
-    budget = check(
-        _BudgetFile, _section(raw, "budget", _BudgetFile, notes, {"usd": _NO_DOLLARS}), ("budget",), notes
-    )
+    budget = check(_BudgetFile, _section(raw, "budget", _BudgetFile, notes, {"usd": _NO_DOLLARS}), ("budget",), notes)
     orders = _read_children(raw.get("children"), _read_defaults(raw, notes), notes)
     if notes.found or top is None or limits is None or budget is None:
         return None
@@ -182,9 +176,7 @@ def _read_defaults(raw: dict[str, Any], notes: Notes) -> Defaults:
         written = mapping(section[name], path, notes) if name in section else {}
         unknown_keys(written, FAMILIES[name].model_fields, path, notes)
         if "shared_memory_path" in written:
-            notes.add(
-                (*path, "shared_memory_path"), "cannot be shared; write it in one child's spawn_context"
-            )
+            notes.add((*path, "shared_memory_path"), "cannot be shared; write it in one child's spawn_context")
         families[name] = {
             key: value
             for key, value in written.items()

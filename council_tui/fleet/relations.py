@@ -63,10 +63,7 @@ def _check_parent(draft: Draft, by_id: dict[str, Draft], notes: Notes) -> None:
         if parent is draft:
             notes.add(path, "a child cannot be its own parent")
         elif parent is None:
-            guess = (
-                nearest(draft.parent, [*PARENTS, *by_id])
-                or f"; expected {', '.join(PARENTS)} or a child's id"
-            )
+            guess = nearest(draft.parent, [*PARENTS, *by_id]) or f"; expected {', '.join(PARENTS)} or a child's id"
             notes.add(path, f"{show(draft.parent)} is neither an office nor a child of this plan{guess}")
         elif parent.kind == "microshark":
             notes.add(path, f"{show(draft.parent)} is a microshark, and microsharks spawn nothing")
@@ -93,9 +90,7 @@ def _check_after(draft: Draft, by_id: dict[str, Draft], known: set[str], notes: 
         elif not {draft.parent, other.parent} <= known:
             continue  # a mistake about a parent is told; what follows from it is not one more
         elif draft.kind == "microshark" and (other.kind != "microshark" or other.parent != draft.parent):
-            notes.add(
-                path, f"a microshark waits only for microsharks of its own parent; {show(name)} is none"
-            )
+            notes.add(path, f"a microshark waits only for microsharks of its own parent; {show(name)} is none")
         elif draft.kind == "child" and other.kind == "microshark":
             hint = "" if other.parent == draft.id else f"; wait for its parent {show(other.parent)}"
             notes.add(path, f"{show(name)} is a microshark, and only its siblings may wait for it{hint}")
@@ -103,10 +98,7 @@ def _check_after(draft: Draft, by_id: dict[str, Draft], known: set[str], notes: 
 
 def _check_cycles(by_id: dict[str, Draft], notes: Notes) -> None:
     """Take away what can run, round by round; what is left waits for ever, and one cycle each is named."""
-    waits = {
-        draft.id: {name for name in draft.after if name in by_id and name != draft.id}
-        for draft in by_id.values()
-    }
+    waits = {draft.id: {name for name in draft.after if name in by_id and name != draft.id} for draft in by_id.values()}
     dependants: dict[str, list[str]] = {}
     for ident, names in waits.items():
         for name in names:

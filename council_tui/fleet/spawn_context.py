@@ -129,9 +129,7 @@ def read_families(draft: Draft, defaults: Defaults, notes: Notes) -> None:
             below = {key: value for key, value in below.items() if not key.endswith("_capabilities")}
         merged = {key: value for key, value in {**below, **own}.items() if key in model.model_fields}
         origin: dict[str, Path] = {key: ("defaults", name, key) for key in below if key not in own}
-        made = check(
-            model, {**PLACEHOLDERS[name], **merged}, path if own else ("defaults", name), notes, origin
-        )
+        made = check(model, {**PLACEHOLDERS[name], **merged}, path if own else ("defaults", name), notes, origin)
         draft.context.pop(name, None)
         if made is not None and merged:
             dumped = made.model_dump(mode="json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -52,9 +53,14 @@ EXPECTED_ITEM: dict[str, str] = {
 """The same for one item of a list."""
 
 
+_SHAPES = ("string_pattern_mismatch", "string_too_short", "too_short", "tuple_type", "dict_type")
+"""Findings that an example explains better than pydantic's own words."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known word, or nothing."""
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    # Comparing is slow, and a plan may hold thousands of names: past a few hundred nobody needs a guess.
+    close = get_close_matches(word[:80], islice(known, 300), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -115,13 +121,7 @@ def plain(detail: ErrorDetails) -> str:
         return "is empty; " + (f"expected {hint}" if hint else "write a value or take the key out")
     if kind == "string_type" and isinstance(value, (bool, int, float)):
         return f"expected text, not {show(value)}; put it in quotes"
-    if hint and kind in (
-        "string_pattern_mismatch",
-        "too_short",
-        "tuple_type",
-        "dict_type",
-        "string_too_short",
-    ):
+    if hint and (kind in _SHAPES or kind.startswith("datetime")):
         return f"expected {hint}, not {show(value)}"
     return f"{_reworded(detail['msg'])}, not {show(value)}"
 

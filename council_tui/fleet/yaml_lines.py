@@ -89,9 +89,7 @@ def read_yaml(text: str) -> tuple[Any, Notes]:
     if not nodes:
         raise Unreadable("is empty; expected a fleet plan that begins with 'council: 1'")
     if len(nodes) > 1:
-        raise Unreadable(
-            "holds more than one document; expected one plan a file", nodes[1].start_mark.line + 1
-        )
+        raise Unreadable("holds more than one document; expected one plan a file", nodes[1].start_mark.line + 1)
     reader = _Reader()
     value = reader.value(nodes[0], ())
     return value, reader.notes
@@ -132,7 +130,7 @@ class _Reader:
         self._count += 1
         line = _line(node)
         if self._count > MAX_NODES:
-            raise Unreadable(f"expands to more than {MAX_NODES} values; use fewer aliases", line)
+            raise Unreadable(f"holds more than {MAX_NODES} values, with its aliases expanded; make it smaller", line)
         if len(path) > MAX_DEPTH:
             raise Unreadable(f"is nested deeper than {MAX_DEPTH} levels, or an alias holds itself", line)
         self.notes.lines.setdefault(path, line)
@@ -148,10 +146,8 @@ class _Reader:
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:  # noqa: ANN401
         text = str(node.value)
         if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
-            self.notes.add(
-                path, "holds a character that no program can be given (NUL or half a surrogate pair)"
-            )
-            return ""
+            self.notes.add(path, "holds a character that no program can be given (NUL or half a surrogate pair)")
+            return "unreadable"
         if node.tag == _TAG + "timestamp":
             return text
         try:
@@ -177,9 +173,7 @@ class _Reader:
                 self.notes.add((*path, key), f"is written twice; the first is in line {written[key]}", line)
         return out
 
-    def _pairs(
-        self, node: yaml.MappingNode, path: Path, level: int
-    ) -> Iterator[tuple[yaml.Node, yaml.Node, bool]]:
+    def _pairs(self, node: yaml.MappingNode, path: Path, level: int) -> Iterator[tuple[yaml.Node, yaml.Node, bool]]:
         """Key and value nodes, and whether they were written here: first these, then what `<<` brings in."""
         if level > MAX_DEPTH:
             raise Unreadable("merges itself with '<<'", _line(node))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PACKET = 64 * 1024
 
 
-class HostFailed(CouncilError):  # noqa: N818
+class HostFailed(CouncilError):
     """The host could not start a runner."""
 
 

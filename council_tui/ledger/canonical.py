@@ -11,6 +11,8 @@ from typing import Any
 
 from council_tui.domain.errors import CouncilError
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
 MAX_INT = 2**53
 MAX_DEPTH = 32
 """Levels of nesting; nothing that the ledger writes needs more than six."""
@@ -54,4 +56,4 @@ def _check(value: object, depth: int) -> None:
 def canonical(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
     """The value's canonical JSON. Raises `NotCanonical`."""
     _check(value, 0)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return _encode(value).encode()

@@ -73,9 +73,12 @@ def _bad(detail: str) -> BadEntry:
 
 def _decode(text: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise _bad("the head holds something that is not base64") from None
+    if base64.b64encode(raw) != text.encode():
+        raise _bad("the head holds base64 with stray bits")
+    return raw
 
 
 def _signature(lines: list[str], origin: str, public: bytes) -> bytes:

@@ -37,9 +37,10 @@ def pae(payload: bytes) -> bytes:
 
 def _form(payload: bytes, key_id: str, signature: bytes) -> bytes:
     """The one spelling of an envelope: its own canonical JSON, no newline."""
-    return (
-        b'{"payload":"%s","payloadType":"application/vnd.in-toto+json","signatures":[{"keyid":"%s","sig":"%s"}]}'
-        % (base64.b64encode(payload), key_id.encode(), base64.b64encode(signature))
+    return b'{"payload":"%s","payloadType":"application/vnd.in-toto+json","signatures":[{"keyid":"%s","sig":"%s"}]}' % (
+        base64.b64encode(payload),
+        key_id.encode(),
+        base64.b64encode(signature),
     )
 
 

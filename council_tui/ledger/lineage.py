@@ -75,7 +75,10 @@ class Agent:
 
 
 class Lineage:
-    """The chain of trust of one log, kept up entry by entry: `check` decides, `apply` remembers."""
+    """The chain of trust of one log, kept up entry by entry: `check` decides, `apply` remembers.
+
+    Every name of type `hermes` speaks with the pinned key and needs no grant; nobody else can be given one.
+    """
 
     def __init__(self, root_public: bytes, log: str) -> None:
         self.root_public = root_public
@@ -182,11 +185,7 @@ class Lineage:
             self._delegation(agent, said)
         elif said.kind in ("revocation", "observation"):
             self._from_above(agent, said)
-        elif (
-            said.kind == "ascension"
-            and agent.depth < OPEN_GRANT_DEPTH
-            and said.fields["contract"] != agent.contract
-        ):
+        elif said.kind == "ascension" and agent.depth < OPEN_GRANT_DEPTH and said.fields["contract"] != agent.contract:
             raise BadEntry(Verdict.NOT_ACKNOWLEDGED, f"{agent.name} reports on another contract")
 
     @staticmethod

@@ -36,9 +36,7 @@ class Appended:
 class Ledger:
     """The only writer of one log. Readers use `reading` and `verify` on the file."""
 
-    def __init__(
-        self, path: Path, writer: Writer, log_key: Key, origin: str, lineage: Lineage, tree: Tree
-    ) -> None:
+    def __init__(self, path: Path, writer: Writer, log_key: Key, origin: str, lineage: Lineage, tree: Tree) -> None:
         self.path = path
         self.origin = origin
         self.lineage = lineage
@@ -56,9 +54,7 @@ class Ledger:
         belongs to another key or name, or its entries are not those of its signed head.
         """
         if origin is not None and not usable_origin(origin):
-            raise LedgerUnusable(
-                f"{origin!r} cannot be a log's name: 1 to 200 characters, no blanks and no plus sign"
-            )
+            raise LedgerUnusable(f"{origin!r} cannot be a log's name: 1 to 200 characters, no blanks and no plus sign")
         new = _make(path)
         writer = Writer(path, store.SCHEMA, synchronous="FULL")
         await writer.start()
@@ -130,9 +126,7 @@ class Ledger:
             self._size, self._root = index + 1, root
         elif self._failure is None:
             # The state in memory is ahead of the file from here on; only a new start brings them together.
-            self._failure = (
-                f"{self.path} could not be written: {error}; make room or mend the disk, then start again"
-            )
+            self._failure = f"{self.path} could not be written: {error}; make room or mend the disk, then start again"
 
 
 def _make(path: Path) -> bool:

@@ -1,20 +1,18 @@
-"""What front ends read from a log: rows and the head, as they lie in the file; `verify` checks them."""
+"""What front ends read from a log: rows and the head, as they lie in the file; `verify` checks them.
+
+Each read sees one committed state. They run in a worker thread, so no screen waits for a disk.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import asynccontextmanager
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council_tui.board.database import read_only
-from council_tui.ledger.store import LedgerUnusable
+from council_tui.ledger import store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import aiosqlite
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +25,32 @@ class Row:
     """Hex leaf hash."""
 
 
-@asynccontextmanager
-async def _reader(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    try:
-        async with read_only(path) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        raise LedgerUnusable(f"{path} cannot be read as a ledger: {error}") from error
+def _count(path: Path) -> int:
+    with store.snapshot(path) as db:
+        return store.count(db)
+
+
+def _rows(path: Path, start: int, limit: int) -> tuple[Row, ...]:
+    with store.snapshot(path) as db:
+        found = store.entries(db, start, start + limit)
+        return tuple(Row(index, raw, leaf.hex()) for index, leaf, raw in found)
+
+
+def _checkpoint(path: Path) -> bytes | None:
+    with store.snapshot(path) as db:
+        return store.head_note(db)
 
 
 async def count(path: Path) -> int:
     """How many entries the log holds. Raises `LedgerUnusable`."""
-    async with _reader(path) as db, db.execute("SELECT count(*) FROM entry") as found:
-        row = await found.fetchone()
-    return 0 if row is None else int(row[0])
+    return await asyncio.to_thread(_count, path)
 
 
 async def rows(path: Path, start: int = 0, limit: int = 500) -> tuple[Row, ...]:
     """At most `limit` entries from index `start` on, in order. Raises `LedgerUnusable`."""
-    query = "SELECT idx, raw, leaf FROM entry WHERE idx >= ? ORDER BY idx LIMIT ?"
-    async with _reader(path) as db, db.execute(query, (start, limit)) as found:
-        return tuple([Row(index, raw, leaf.hex()) async for index, raw, leaf in found])
+    return await asyncio.to_thread(_rows, path, start, limit)
 
 
 async def checkpoint(path: Path) -> bytes | None:
     """The signed head, or None in a file that was never completed. Raises `LedgerUnusable`."""
-    async with _reader(path) as db, db.execute("SELECT note FROM head") as found:
-        row = await found.fetchone()
-    return None if row is None else bytes(row[0])
+    return await asyncio.to_thread(_checkpoint, path)

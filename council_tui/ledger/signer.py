@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from council_tui.ledger.envelope import seal
+from council_tui.ledger.envelope import open_strict, seal
 from council_tui.ledger.merkle import leaf_hash
 from council_tui.ledger.statement import statement
 
@@ -50,3 +50,12 @@ class Signer:
         self.prev = leaf_hash(raw).hex()
         self.seq += 1
         return raw
+
+    def withdraw(self, raw: bytes) -> None:
+        """Go back to the place of an entry that the log refused; later ones that lean on it are void too.
+
+        Only for refused entries: going behind an entry that stands makes the next one an equivocation.
+        """
+        said = open_strict(raw).statement
+        if said.agent == self.agent and said.seq < self.seq:
+            self.seq, self.prev = said.seq, said.prev

@@ -177,9 +177,7 @@ def _subjects(value: object) -> tuple[tuple[str, str], ...]:
             ):
                 found.append((name, digest))
             case _:
-                raise BadEntry(
-                    Verdict.SCHEMA, "a subject must have a name and one SHA-256 in hex, and nothing else"
-                )
+                raise BadEntry(Verdict.SCHEMA, "a subject must have a name and one SHA-256 in hex, and nothing else")
     return tuple(found)
 
 

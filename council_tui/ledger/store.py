@@ -97,9 +97,7 @@ def open_head(connection: sqlite3.Connection, log_public: bytes | None) -> Check
     """
     fixed = meta(connection)
     origin = fixed.get("origin", "")
-    return open_checkpoint(
-        head_note(connection) or b"", origin, pinned(origin, fixed.get("key", ""), log_public)
-    )
+    return open_checkpoint(head_note(connection) or b"", origin, pinned(origin, fixed.get("key", ""), log_public))
 
 
 def head_note(connection: sqlite3.Connection) -> bytes | None:
@@ -108,10 +106,15 @@ def head_note(connection: sqlite3.Connection) -> bytes | None:
     return None if row is None or not isinstance(row[0], bytes) else row[0]
 
 
-def entries(connection: sqlite3.Connection, end: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
-    """(index, leaf, raw) in order, before `end`. Raises `LedgerUnusable` for rows that no ledger holds."""
-    limit = 2**62 if end is None else end
-    for row in connection.execute("SELECT idx, leaf, raw FROM entry WHERE idx < ? ORDER BY idx", (limit,)):
+def entries(
+    connection: sqlite3.Connection, start: int | None = None, end: int | None = None
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """(index, leaf, raw) in order, from `start` and before `end`.
+
+    Raises `LedgerUnusable` for rows of types that no ledger holds.
+    """
+    where = (-(2**62) if start is None else start, 2**62 if end is None else end)
+    for row in connection.execute("SELECT idx, leaf, raw FROM entry WHERE idx >= ? AND idx < ? ORDER BY idx", where):
         if not (isinstance(row[0], int) and isinstance(row[1], bytes) and isinstance(row[2], bytes)):
             raise LedgerUnusable("a row of the ledger has a wrong type; restore the file from a copy")
         yield row
@@ -122,7 +125,5 @@ def node(connection: sqlite3.Connection, level: int, index: int) -> bytes:
     if level == 0:
         row = connection.execute("SELECT leaf FROM entry WHERE idx = ?", (index,)).fetchone()
     else:
-        row = connection.execute(
-            "SELECT hash FROM node WHERE level = ? AND idx = ?", (level, index)
-        ).fetchone()
+        row = connection.execute("SELECT hash FROM node WHERE level = ? AND idx = ?", (level, index)).fetchone()
     return b"" if row is None or not isinstance(row[0], bytes) else row[0]

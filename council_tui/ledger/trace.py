@@ -83,9 +83,7 @@ class _Trace:
             self._checks.append(Check("envelope", error.verdict, error.detail))
             self._step("inclusion", self._inclusion)
             return self._report("", "")
-        self._checks.append(
-            Check("envelope", Verdict.VALID, f"{len(self._raw)} bytes in the one accepted spelling")
-        )
+        self._checks.append(Check("envelope", Verdict.VALID, f"{len(self._raw)} bytes in the one accepted spelling"))
         self._replay()
         self._claims(opened)
         self._step("inclusion", self._inclusion)
@@ -105,7 +103,7 @@ class _Trace:
 
     def _replay(self) -> None:
         """What the entries before this one grant; one that breaks a rule grants nothing."""
-        for index, _, raw in store.entries(self._db, self._index):
+        for index, _, raw in store.entries(self._db, end=self._index):
             try:
                 opened = open_strict(raw)
                 self._lineage.check(opened, index, signature=False)
@@ -145,7 +143,10 @@ class _Trace:
     def _signed(self, index: int, public: bytes, what: str) -> None:
         row = self._db.execute("SELECT raw FROM entry WHERE idx = ?", (index,)).fetchone()
         if row is None or not open_strict(row[0]).signed_by(public):
-            raise BadEntry(Verdict.BAD_SIGNATURE, f"entry {index}, {what}, is not signed by who must have")
+            raise BadEntry(
+                Verdict.BAD_SIGNATURE,
+                f"entry {index}, {what}, has a signature that does not hold",
+            )
 
     def _path(self, opened: Opened) -> str:
         agent = self._signer(opened)

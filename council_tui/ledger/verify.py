@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BadReport", "Check", "EntryReport", "Report", "verify_entry", "verify_log"]
 
-PARALLEL_FROM = 2000
+PARALLEL_FROM = 5000
 """Entries from which further processes are worth their start."""
 
 MAX_BAD = 100
@@ -198,9 +198,7 @@ class _Audit:
             self._found(None, "", error.verdict, error.detail)
             return size
         if head.size != size:
-            self._found(
-                None, "", Verdict.SIZE_MISMATCH, f"the head counts {head.size} entries, the file holds {size}"
-            )
+            self._found(None, "", Verdict.SIZE_MISMATCH, f"the head counts {head.size} entries, the file holds {size}")
         elif head.root != self._tree.root():
             self._found(None, "", Verdict.ROOT_MISMATCH, "the entries do not add up to the root of the head")
         return head.size

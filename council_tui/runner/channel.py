@@ -31,15 +31,15 @@ MAX_QUEUED = 256
 """Calls that may wait; beyond that the socket is not read until the queue has drained."""
 
 
-class PeerGone(CouncilError):  # noqa: N818
+class PeerGone(CouncilError):
     """The other side closed the connection before it answered."""
 
 
-class RemoteRefusal(CouncilError):  # noqa: N818
+class RemoteRefusal(CouncilError):
     """The other side answered with an error."""
 
 
-class UnknownMethod(CouncilError):  # noqa: N818
+class UnknownMethod(CouncilError):
     """A call that this side does not offer."""
 
 

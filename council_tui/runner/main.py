@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from council_tui.containers.command import judge, launch
 from council_tui.domain.contract import SpawnContext
@@ -23,7 +23,6 @@ from council_tui.domain.errors import CouncilError, Refused
 from council_tui.domain.evidence import Result
 from council_tui.domain.ids import agent_type, encode
 from council_tui.domain.order import Order
-from council_tui.domain.wire import Call
 from council_tui.ledger.keys import Key
 from council_tui.ledger.signer import Signer
 from council_tui.runner import guard
@@ -34,6 +33,9 @@ from council_tui.runner.family import Family
 from council_tui.runner.log import OutputLog
 from council_tui.runner.office import Office
 from council_tui.runner.proof import canonical_sha256
+
+if TYPE_CHECKING:
+    from council_tui.domain.wire import Call
 
 SLICE_POLL_SECONDS = 0.2
 EXIT_OK, EXIT_REFUSED, EXIT_LOST = 0, 1, 3

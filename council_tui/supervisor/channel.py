@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import Refused
-from council_tui.domain.wire import Call
 from council_tui.runner.channel import Peer, UnknownMethod
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from council_tui.domain.wire import Call
     from council_tui.supervisor.seat import Seat
 
     RunnerHandler = Callable[[Seat, Call], Awaitable[Any]]

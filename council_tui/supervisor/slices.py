@@ -36,7 +36,7 @@ def clear(path: str) -> bool:
 
     def unlock(function: object, name: str, error: object) -> None:
         # A body may have taken its own write permission away.
-        os.chmod(os.path.dirname(name), 0o700)  # noqa: PTH120
+        os.chmod(os.path.dirname(name), 0o700)
         if os.path.islink(name) or not os.path.isdir(name):
             os.unlink(name)
         else:

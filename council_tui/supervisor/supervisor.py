@@ -7,6 +7,7 @@ decides. Everything is judged on one monotonic clock that is passed in.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import time
@@ -17,9 +18,9 @@ from council_tui.board.board import Board, Draft
 from council_tui.board.home import Home, OwnerLock
 from council_tui.domain import ids
 from council_tui.domain.contract import SpawnContext, check_narrowing
-from council_tui.domain.errors import HomeUnusable, Refused
+from council_tui.domain.errors import HomeOwned, HomeUnusable, Refused
 from council_tui.domain.events import EventKind
-from council_tui.domain.hierarchy import HERMES, KINDS, PARENTS
+from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, RunState, Signal, Timing, shift, step
 from council_tui.domain.order import Order, materialise
 from council_tui.hosts.local import LocalHost
@@ -48,6 +49,18 @@ FREEZE_SECONDS = 1.0
 ROOT_DEPTH = 3
 CONTRACT_PATIENCE = 10.0
 """Seconds a parent has to write a contract."""
+
+
+def pin(home: Home, root: bytes, log: bytes) -> None:
+    """Write down which keys this home's ledger is held against; an existing pin is a person's to change."""
+    path = home.keys / "pins.json"
+    pins = {"root": root.hex(), "log": log.hex()}
+    try:
+        with path.open("x", encoding="ascii") as file:
+            json.dump(pins, file)
+    except FileExistsError:
+        if json.loads(path.read_text(encoding="ascii")) != pins:
+            raise HomeUnusable(f"{path} names other keys than those in {home.keys}; put the right ones back") from None
 
 
 def utc_now() -> str:
@@ -87,6 +100,7 @@ class Supervisor:
         self.failed: asyncio.Future[None] | None = None
         """Resolves with the fault that this supervisor cannot go on with."""
         self.recovered: list[str] = []
+        self.beats_heard = 0
         self._ledger: Ledger | None = None
         self._signer: Signer | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -98,7 +112,7 @@ class Supervisor:
         """Take the home, start the nursery, and put right what a dead supervisor left. Raises `HomeUnusable`."""
         self.home.prepare()
         if not self._lock.take():
-            raise HomeUnusable(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
+            raise HomeOwned(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
         try:
             self.failed = asyncio.get_running_loop().create_future()
             # The nursery needs longest: it imports while we open our files.
@@ -106,6 +120,7 @@ class Supervisor:
             self.host.start()
             root, log_key = load_or_create(self.home.keys / "hermes.key"), load_or_create(self.home.keys / "log.key")
             self.root_public = root.public
+            pin(self.home, root.public, log_key.public)
             await self.board.open()
             self._ledger = await Ledger.open(self.home.ledger, log_key, root.public)
             self.hermes = f"hermes:{root.key_id[:8]}"
@@ -355,6 +370,7 @@ class Supervisor:
 
     def _heard_beat(self, seat: Seat, late_ms: int) -> None:
         now = self.clock()
+        self.beats_heard += 1
         if seat.state.last_beat is not None:
             seat.note_beat(late_ms, now - seat.state.last_beat)
         before = seat.state
@@ -408,7 +424,7 @@ class Supervisor:
             last = now
             try:
                 await self.tick(late)
-            except Exception as error:  # noqa: BLE001 - the ticker is what everything else relies on
+            except Exception as error:
                 self._fail(error)
                 return
 

@@ -1,13 +1,22 @@
 """E7: bands only ever tighten."""
 
 import pytest
-from domain.samples import envelope
 from hypothesis import given
 from hypothesis import strategies as st
 
 from council_tui.domain.authority import Tier, clearance, e7
+from domain.samples import envelope
 
-ACTIONS = ["OBSERVE", "ANALYZE", "DRAFT", "SIMULATE", "MUTATE", "EXTERNAL_SIDE_EFFECT", "IRREVERSIBLE", "UNKNOWN"]
+ACTIONS = [
+    "OBSERVE",
+    "ANALYZE",
+    "DRAFT",
+    "SIMULATE",
+    "MUTATE",
+    "EXTERNAL_SIDE_EFFECT",
+    "IRREVERSIBLE",
+    "UNKNOWN",
+]
 RISKS = ["LOW", "MEDIUM", "HIGH", "ATOMIC"]
 RADII = ["LOCAL", "ACCOUNT", "ORG", "PUBLIC", "MARKET", "INFRASTRUCTURE", "CIVILIZATIONAL", "UNKNOWN"]
 ORDER = list(Tier)
@@ -54,7 +63,11 @@ def test_what_is_not_known_holds(inputs):
 
 
 @given(
-    st.sampled_from(ACTIONS), st.sampled_from(RISKS), st.sampled_from(RADII), st.floats(0, 1), st.integers(0, 5)
+    st.sampled_from(ACTIONS),
+    st.sampled_from(RISKS),
+    st.sampled_from(RADII),
+    st.floats(0, 1),
+    st.integers(0, 5),
 )
 def test_overrides_and_less_reversibility_never_loosen(action, risk, radius, reversibility, overrides):
     tier = ORDER.index(e7(action, risk, radius, reversibility, overrides))

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from domain.samples import context_block, envelope
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -18,6 +17,7 @@ from council_tui.domain.contract import (
 )
 from council_tui.domain.errors import Refused
 from council_tui.domain.order import Order, materialise
+from domain.samples import context_block, envelope
 
 NAMES = st.frozensets(st.sampled_from(["terminal", "file", "search", "network", "exec"]))
 
@@ -135,7 +135,13 @@ def test_a_time_that_yaml_read_by_itself_is_utc(when):
 
 
 def order(**changes):
-    fields = {"id": "unit-tests", "title": "Unit tests", "parent": "zeroclaw", "run": ("true",), "envelope": envelope()}
+    fields = {
+        "id": "unit-tests",
+        "title": "Unit tests",
+        "parent": "zeroclaw",
+        "run": ("true",),
+        "envelope": envelope(),
+    }
     return Order.model_validate(fields | changes)
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 import yaml
-from domain.samples import ENVELOPE, envelope
 from pydantic import ValidationError
 
 from council_tui.domain.envelope import Envelope
+from domain.samples import ENVELOPE, envelope
 
 
 def test_the_seed_block_loads_unchanged():

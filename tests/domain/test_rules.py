@@ -1,5 +1,6 @@
 """Heartbeats, lanes, names, the hierarchy and safe text."""
 
+import itertools
 import unicodedata
 
 import pytest
@@ -47,7 +48,7 @@ def test_no_walk_over_the_board_leaves_its_rules(wishes):
         else:
             with pytest.raises(IllegalMove):
                 check_move("t_x", here, wish)
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in itertools.pairwise(seen):
         assert after is not CardState.DONE or before is CardState.REVIEW
         assert after is not CardState.REVIEW or before is CardState.RUNNING
         assert after is not CardState.RUNNING or before is CardState.CLAIMED

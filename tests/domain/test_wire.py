@@ -1,6 +1,7 @@
 """The child protocol's framing: hostile lines are refused and never raise anything else."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -51,10 +52,8 @@ def test_an_error_without_a_code_is_a_refusal():
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_a_bad_message(raw):
-    try:
-        decode(raw)
-    except BadMessage as error:
-        assert str(error)
+    with suppress(BadMessage):
+        assert isinstance(decode(raw), (Call, Reply))
 
 
 @given(

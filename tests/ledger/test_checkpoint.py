@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 
 import pytest
 
@@ -35,8 +36,8 @@ def test_a_witness_may_add_its_own_signature_line():
 
 def test_no_single_changed_byte_leaves_the_head_valid():
     note = sign_checkpoint(KEY, ORIGIN, 7, ROOT)
-    for place in range(len(note)):
-        changed = note[:place] + bytes([note[place] ^ 1]) + note[place + 1 :]
+    for place, change in itertools.product(range(len(note)), range(1, 256)):
+        changed = note[:place] + bytes([note[place] ^ change]) + note[place + 1 :]
         with pytest.raises(BadEntry) as refusal:
             open_checkpoint(changed, ORIGIN, KEY.public)
         assert refusal.value.verdict is Verdict.BAD_CHECKPOINT
@@ -49,6 +50,17 @@ def test_no_single_changed_byte_leaves_the_head_valid():
 def test_a_signed_note_with_a_wrong_size_or_root_is_no_head(origin, size, root, reason):
     with pytest.raises(BadEntry, match=reason):
         open_checkpoint(sign_checkpoint(KEY, origin, size, root), ORIGIN, KEY.public)  # type: ignore[arg-type]
+
+
+def test_a_signature_line_of_a_wrong_length_is_refused():
+    text, _, line = sign_checkpoint(KEY, ORIGIN, 7, ROOT).partition(b"\n\n")
+    blob = base64.b64decode(line.split(b" ")[2])[:-1]
+    with pytest.raises(BadEntry, match="wrong length"):
+        open_checkpoint(
+            text + b"\n\n" + line.rpartition(b" ")[0] + b" " + base64.b64encode(blob) + b"\n",
+            ORIGIN,
+            KEY.public,
+        )
 
 
 @pytest.mark.parametrize("note", [b"", b"\n\n", b"\xff\n\nx\n", b"x" * 20_000, b"a\n1\nb\n\nno dash\n"])

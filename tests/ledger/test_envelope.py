@@ -108,12 +108,8 @@ TEXT = RAW.decode()
         pytest.param(enveloped(BODY, signatures=[SIGNATURE | {"x": 1}]), Verdict.SCHEMA, id="extra in it"),
         pytest.param(enveloped(BODY, payloadType="text/plain"), Verdict.SCHEMA, id="other payload type"),
         pytest.param(enveloped(BODY, payload=7), Verdict.SCHEMA, id="payload no text"),
-        pytest.param(
-            enveloped(BODY, signatures=[SIGNATURE | {"keyid": "x"}]), Verdict.SCHEMA, id="short key id"
-        ),
-        pytest.param(
-            enveloped(BODY, signatures=[SIGNATURE | {"sig": "AAAA"}]), Verdict.SCHEMA, id="short sig"
-        ),
+        pytest.param(enveloped(BODY, signatures=[SIGNATURE | {"keyid": "x"}]), Verdict.SCHEMA, id="key id"),
+        pytest.param(enveloped(BODY, signatures=[SIGNATURE | {"sig": "AAAA"}]), Verdict.SCHEMA, id="sig"),
         pytest.param(enveloped(BODY, payload="e30"), Verdict.ENCODING, id="base64 without padding"),
         pytest.param(enveloped(BODY, payload="e31="), Verdict.ENCODING, id="base64 with stray bits"),
         pytest.param(enveloped(BODY, payload="e30=\n"), Verdict.ENCODING, id="base64 with a newline"),
@@ -122,18 +118,12 @@ TEXT = RAW.decode()
         pytest.param(enveloped(b"\xff"), Verdict.ENCODING, id="payload no UTF-8"),
         pytest.param(enveloped(b"[]"), Verdict.SCHEMA, id="payload no object"),
         pytest.param(enveloped(b'{"a":' * 5000 + b"1" + b"}" * 5000), Verdict.SCHEMA, id="payload deep"),
-        pytest.param(
-            enveloped(b'{"a":' * 40 + b"1" + b"}" * 40), Verdict.NOT_CANONICAL, id="payload deepish"
-        ),
-        pytest.param(
-            enveloped(BODY.replace(b":", b": ", 1)), Verdict.NOT_CANONICAL, id="payload with a space"
-        ),
+        pytest.param(enveloped(b'{"a":' * 40 + b"1" + b"}" * 40), Verdict.NOT_CANONICAL, id="33 levels"),
+        pytest.param(enveloped(BODY.replace(b":", b": ", 1)), Verdict.NOT_CANONICAL, id="inner space"),
         pytest.param(enveloped(b'{"a":1,"a":1}'), Verdict.DUPLICATE_KEY, id="payload key twice"),
         pytest.param(enveloped(b'{"a":1.5}'), Verdict.NOT_CANONICAL, id="payload with a float"),
         pytest.param(enveloped(b'{"a":NaN}'), Verdict.NOT_CANONICAL, id="payload not a number"),
-        pytest.param(
-            enveloped(b'{"a":9007199254740992}'), Verdict.NOT_CANONICAL, id="payload integer too large"
-        ),
+        pytest.param(enveloped(b'{"a":9007199254740992}'), Verdict.NOT_CANONICAL, id="integer"),
         pytest.param(enveloped(b'{"a":"\\ud800"}'), Verdict.NOT_CANONICAL, id="half a surrogate pair"),
         pytest.param(enveloped('{"ü":1}'.encode()), Verdict.NOT_CANONICAL, id="payload key beyond ASCII"),
         pytest.param(enveloped(b"{}"), Verdict.SCHEMA, id="payload no statement"),

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from council_tui.ledger.keys import Key, KeyUnusable, load_or_create, valid_public, verify
+from council_tui.ledger.keys import Key, KeyUnusable, load_or_create, valid_public, verify, verify_all
 
 SMALL_ORDER = [
     bytes(32),
@@ -33,6 +33,13 @@ def test_a_signature_holds_for_its_message_and_key_only():
     assert not verify(other.public, b"truth", signature)
     assert not verify(key.public, b"truth", signature[:-1])
     assert not verify(key.public[:-1], b"truth", signature)
+
+
+def test_one_bad_signature_spoils_a_whole_bundle():
+    key = Key.generate()
+    good, bad = (key.public, b"a", key.sign(b"a")), (key.public, b"b", key.sign(b"a"))
+    assert verify_all([good, good])
+    assert not verify_all([good, bad, good])
 
 
 def test_the_secret_half_shows_nowhere_and_cannot_be_pickled(tmp_path):

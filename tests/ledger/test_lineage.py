@@ -251,3 +251,22 @@ def test_a_signer_that_was_refused_keeps_its_place(fleet):
     with pytest.raises(BadEntry):
         signer.sign("ascension", NOW, (), {"status": "DONE"})
     assert (signer.seq, signer.prev) == place
+
+
+def test_a_signer_goes_back_to_the_place_of_an_entry_that_the_log_refused(fleet):
+    lineage, signer = lineage_of(fleet), fleet.signers[CHILD]
+    place = signer.seq, signer.prev
+    refused = signer.sign("observation", NOW, (), seen("child:nobody.9z"))
+    after = signer.sign("ascension", NOW, (), work())
+    assert verdict(lineage, refused) is Verdict.NO_DELEGATION
+    signer.withdraw(refused)
+    signer.withdraw(after)
+    assert (signer.seq, signer.prev) == place
+    assert verdict(lineage, signer.sign("ascension", NOW, (), work())) is Verdict.VALID
+
+
+def test_a_signer_does_not_go_back_for_another_agents_entry(fleet):
+    signer = fleet.signers[CHILD]
+    place = signer.seq, signer.prev
+    signer.withdraw(fleet.raws[0])
+    assert (signer.seq, signer.prev) == place

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 
 import pytest
 
 from council_tui.ledger import reading, store
 from council_tui.ledger.checkpoint import open_checkpoint, origin_of
 from council_tui.ledger.envelope import open_strict
-from council_tui.ledger.keys import Key
+from council_tui.ledger.keys import Key, load_or_create
 from council_tui.ledger.log import Ledger
 from council_tui.ledger.merkle import leaf_hash, root_of
 from council_tui.ledger.signer import Signer
@@ -85,13 +86,11 @@ async def test_a_log_goes_on_where_it_stopped(path, fleet):
 async def test_what_is_not_valid_is_not_written(path, fleet):
     ledger = await filled(path, fleet)
     size, root = ledger.size, ledger.root
+    stranger = Signer("child:x", Key.generate(), fleet.origin)
     bad = [
         (fleet.raws[-1], Verdict.REPLAY),
         (b"{}", Verdict.SCHEMA),
-        (
-            Signer("child:x", Key.generate(), fleet.origin).sign("ascension", NOW, (), work()),
-            Verdict.NO_DELEGATION,
-        ),
+        (stranger.sign("ascension", NOW, (), work()), Verdict.NO_DELEGATION),
     ]
     for raw, verdict in bad:
         with pytest.raises(BadEntry) as refusal:
@@ -105,9 +104,7 @@ async def test_what_is_not_valid_is_not_written(path, fleet):
 async def test_appends_at_once_are_decided_one_after_the_other(path, fleet):
     ledger = await filled(path, fleet)
     reports = [fleet.sign(CHILD, "ascension", work(findings=n)) for n in range(50)]
-    done = await asyncio.gather(
-        *(ledger.append(raw) for raw in [*reports, reports[7]]), return_exceptions=True
-    )
+    done = await asyncio.gather(*(ledger.append(raw) for raw in [*reports, reports[7]]), return_exceptions=True)
     assert [item.index for item in done[:-1]] == list(range(6, 56))
     assert isinstance(done[-1], BadEntry)
     assert done[-1].verdict is Verdict.REPLAY
@@ -159,6 +156,42 @@ async def test_a_log_may_have_a_name_of_its_own_and_then_needs_its_key_pinned(pa
     assert verify_log(path, root_public=public, log_public=fleet.log_key.public).verdict is Verdict.VALID
 
 
+WRITES_FOR_EVER = """
+import asyncio, sys
+from pathlib import Path
+from council_tui.ledger.keys import load_or_create
+from council_tui.ledger.log import Ledger
+from council_tui.ledger.signer import Signer
+
+async def main(home):
+    root = load_or_create(home / "keys" / "hermes")
+    ledger = await Ledger.open(home / "ledger.db", load_or_create(home / "keys" / "log"), root.public)
+    hermes = Signer("hermes:main", root, ledger.origin)
+    while True:
+        done = await ledger.append(hermes.sign("report", 1, (), {"title": "t", "sha256": "0" * 64}))
+        print(done.index, flush=True)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+async def test_what_was_acknowledged_is_there_after_a_kill(tmp_path):
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    for expected in range(40):
+        assert int(await writer.stdout.readline()) == expected
+    writer.kill()
+    await writer.communicate()
+    root, log_key = (load_or_create(tmp_path / "keys" / name) for name in ("hermes", "log"))
+    path = tmp_path / "ledger.db"
+    assert verify_log(path, root_public=root.public).verdict is Verdict.VALID
+    ledger = await Ledger.open(path, log_key, root.public)
+    assert ledger.size >= 40
+    await ledger.close()
+
+
 @pytest.mark.parametrize("name", ["", "my log", "a+b", "a\nb", "x" * 201])
 async def test_a_name_that_no_signed_note_can_carry_is_refused(path, fleet, name):
     with pytest.raises(LedgerUnusable, match="cannot be a log's name"):
@@ -177,7 +210,7 @@ async def test_a_name_that_no_signed_note_can_carry_is_refused(path, fleet, name
 async def test_a_log_that_was_changed_is_not_written_on(path, fleet, change):
     await (await filled(path, fleet)).close()
     tamper(path, change)
-    with pytest.raises(LedgerUnusable, match="restore|Restore|rules"):
+    with pytest.raises(LedgerUnusable, match=r"restore|Restore|rules"):
         await opened(path, fleet)
 
 
@@ -216,6 +249,13 @@ def test_the_file_only_grows_at_its_end(path, fleet, statement):
     assert verify_log(path, root_public=fleet.root.public).verdict is Verdict.VALID
 
 
+def test_a_log_on_read_only_media_can_be_read(path, fleet, monkeypatch):
+    write(path, fleet)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with store.snapshot(path) as db:
+        assert store.count(db) == 6
+
+
 async def test_rows_are_read_in_pieces(path, fleet):
     write(path, fleet)
     assert [row.index for row in await reading.rows(path, 2, 3)] == [2, 3, 4]
@@ -226,7 +266,7 @@ async def test_a_file_that_is_no_log_says_so(tmp_path):
     (tmp_path / "junk").write_bytes(b"junk" * 1000)
     for path in (tmp_path / "junk", tmp_path / "none"):
         for read in (reading.count, reading.rows, reading.checkpoint):
-            with pytest.raises(LedgerUnusable, match="cannot be read"):
+            with pytest.raises(LedgerUnusable, match=r"cannot be read|no ledger at"):
                 await read(path)
         with pytest.raises(LedgerUnusable), store.snapshot(path):
             pass

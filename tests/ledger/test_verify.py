@@ -40,12 +40,13 @@ def verdicts(report: Report) -> list[tuple[int | None, Verdict]]:
     return [(bad.index, bad.verdict) for bad in report.bad]
 
 
-def test_an_untouched_log_is_valid_and_reports_its_progress(path, fleet):
+def test_an_untouched_log_is_valid_and_reports_its_progress(path, fleet, monkeypatch):
+    monkeypatch.setattr(audit, "_STEP", 4)
     write(path, fleet)
     steps: list[tuple[int, int]] = []
     report = check(path, fleet, progress=lambda done, total: steps.append((done, total)))
     assert (report.verdict, report.checked, report.size, report.bad) == (Verdict.VALID, 9, 9, ())
-    assert steps == [(9, 9)]
+    assert steps == [(4, 9), (8, 9), (9, 9)]
 
 
 def test_an_edited_byte_is_found_at_its_entry_and_under_the_root(path, fleet):
@@ -131,9 +132,7 @@ def test_an_owner_who_signs_everything_anew_cannot_repeat_forge_or_widen(path, f
     hermes = fleet.signers[HERMES]
     forged = Signer(HERMES, liar, fleet.origin, hermes.seq, hermes.prev)
     forged_raw = forged.sign("delegation", NOW, (), grant("openfang:office", liar.public, 2))
-    wide = fleet.sign(
-        CHILD, "delegation", grant("microshark:w", Key.generate().public, 0, capabilities=["all"])
-    )
+    wide = fleet.sign(CHILD, "delegation", grant("microshark:w", Key.generate().public, 0, capabilities=["all"]))
     for number, (raw, verdict) in enumerate(
         [
             (fleet.raws[3], Verdict.REPLAY),
@@ -169,15 +168,13 @@ def test_a_flood_of_findings_is_counted_and_not_kept(path, fleet):
 @pytest.mark.parametrize("process_count", [1, 2])
 def test_several_processes_give_the_same_answer(path, fleet, monkeypatch, process_count):
     monkeypatch.setattr(audit, "PARALLEL_FROM", 5)
-    monkeypatch.setattr(audit, "_CHUNK", 2)
+    monkeypatch.setattr(audit, "_CHUNK", 1)
     write(path, fleet)
     assert check(path, fleet, processes=process_count).verdict is Verdict.VALID
     liar = Key.generate()
     liar.key_id = fleet.keys[CHILD].key_id
     child = fleet.signers[CHILD]
-    fleet.raws.append(
-        Signer(CHILD, liar, fleet.origin, child.seq, child.prev).sign("ascension", NOW, (), work())
-    )
+    fleet.raws.append(Signer(CHILD, liar, fleet.origin, child.seq, child.prev).sign("ascension", NOW, (), work()))
     path.unlink()
     write(path, fleet)
     report = check(path, fleet, processes=process_count)

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from council_tui.console import keymap
-from council_tui.console.widgets.bars import KeyBar, NoteLine, TabStrip, TooSmall, TopBar
+from council_tui.console.widgets.bars import KeyBar, LastEvents, NoteLine, TabStrip, TooSmall, TopBar
 from council_tui.console.widgets.painted import Line
 from council_tui.console.widgets.virtual_list import VirtualList
 
@@ -32,7 +32,6 @@ class FilterInput(Input):
 class CouncilScreen(Screen[None]):
     """A full screen with numbered panes."""
 
-    PLACE: ClassVar[str] = ""
     WHERE: ClassVar[str] = ""
     """The registry's name for this screen's own keys."""
     PANES: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -45,6 +44,8 @@ class CouncilScreen(Screen[None]):
         super().__init__()
         self.pane = self.PANES[0][0]
         self.zoomed = False
+        self.place = ""
+        """What the top bar calls this screen."""
 
     @property
     def council_app(self) -> CouncilApp:
@@ -57,6 +58,7 @@ class CouncilScreen(Screen[None]):
         yield TabStrip(classes="bar")
         yield from self.body()
         yield FilterInput(id="filter", compact=True, placeholder="filter: enter keeps it, esc clears it")
+        yield LastEvents(classes="bar")
         yield NoteLine(classes="bar")
         yield KeyBar(classes="bar")
         yield TooSmall(id="too-small")
@@ -137,7 +139,7 @@ class CouncilScreen(Screen[None]):
 
     def places(self) -> tuple[str, ...]:
         """Where we are, for the footer and the help."""
-        return (self.WHERE, "lists", "everywhere")
+        return (self.WHERE, "rows", "lists", "everywhere")
 
     def why_not(self, action: str) -> str:
         """Why an action cannot run now; empty when it can."""

@@ -9,8 +9,8 @@ from textual.containers import Horizontal, Vertical
 
 from council_tui.console.glyphs import TONES, Part, span
 from council_tui.console.screens.base import CouncilScreen
-from council_tui.console.widgets.page import Page, pairs
-from council_tui.console.widgets.painted import Line, between
+from council_tui.console.widgets.page import Page
+from council_tui.console.widgets.painted import Line, between, clip
 from council_tui.control.views import AgentView, CardView, Detail
 
 if TYPE_CHECKING:
@@ -57,18 +57,14 @@ class PulseLine(Line):
         missed = sum(1 for ms in subject.beats if ms < 0)
         middle = f"{came[len(came) // 2]} ms" if came else "none"
         dot = self.glyphs.dot
-        said = f"  beat {subject.beat_count:,} {dot} every {subject.beat_seconds:g} s {dot} median late {middle}"
-        return [
-            (f" {self.glyphs.sparkline(subject.beats, 30)}", TONES[subject.health]),
-            (f"{said} {dot} missed {missed} of {len(subject.beats)}", "p-quiet"),
-        ]
+        said = f"missed {missed} {dot} median late {middle} {dot} beat {subject.beat_count:,} every {subject.beat_seconds:g} s"
+        spark = self.glyphs.sparkline(subject.beats, 30 if width >= 76 else 16)
+        return clip([(f" {spark}", TONES[subject.health]), (f"  {said}", "p-quiet")], width, self.glyphs)
 
 
 class DetailScreen(CouncilScreen):
     """Facts, history, processes and the tail of the log."""
 
-    PLACE: ClassVar[str] = "detail"
-    WHERE: ClassVar[str] = "detail"
     PANES: ClassVar = (("facts", "Facts"), ("history", "History"), ("processes", "Processes"), ("log", "Log"))
 
     def __init__(self, ident: str, label: str, is_agent: bool) -> None:
@@ -77,6 +73,7 @@ class DetailScreen(CouncilScreen):
         self.label = label
         self.is_agent = is_agent
         self.asked = float("-inf")
+        self.place = "agent" if is_agent else "card"
 
     def body(self) -> ComposeResult:
         """Two lines about it and four panes."""
@@ -94,7 +91,6 @@ class DetailScreen(CouncilScreen):
         """Mark the panes and read at once."""
         for pane in self.panes():
             self.query_one(f"#{pane}").add_class("pane")
-        super().on_mount()
 
     def show_picture(self, picture: Picture, changed: bool) -> None:
         """The headline at every beat, the rest once a second."""
@@ -108,7 +104,7 @@ class DetailScreen(CouncilScreen):
     def _take(self, detail: Detail) -> None:
         if not self.is_mounted:
             return
-        self.query_one("#facts", Page).write(pairs(detail.facts))
+        self.query_one("#facts", Page).write_facts(detail.facts)
         self.query_one("#history", Page).write([[(line, "")] for line in detail.history])
         self.query_one("#log", Page).write([[(line, "")] for line in detail.log])
         pids = {process.pid for process in detail.processes}
@@ -148,12 +144,6 @@ class DetailScreen(CouncilScreen):
     def places(self) -> tuple[str, ...]:
         """Pages have no rows to open."""
         return ("lists", "everywhere")
-
-    def why_not(self, action: str) -> str:
-        """Pages scroll and nothing in them opens."""
-        if action in ("open", "only-bad"):
-            return f"{action}: this page has no rows to choose"
-        return ""
 
     def do_copy(self) -> None:
         """The subject's id."""

@@ -58,7 +58,7 @@ class HelpScreen(Dialog):
 
     def _lines(self) -> list[list[Part]]:
         lines: list[list[Part]] = []
-        order = dict.fromkeys(sorted(self.places, key=lambda place: place in ("lists", "everywhere")))
+        order = dict.fromkeys(sorted(self.places, key=lambda place: place in ("rows", "lists", "everywhere")))
         for place in order:
             lines.append([(keymap.PLACES[place], "p-strong")])
             for action in keymap.actions(place):

@@ -12,7 +12,8 @@ from council_tui.console.screens.base import CouncilScreen
 from council_tui.console.widgets.page import Page
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
-from council_tui.control.views import EntryView, VerifyView
+from council_tui.control.views import EntryView, LedgerView, VerifyView
+from council_tui.domain.ids import agent_label
 
 if TYPE_CHECKING:
     from council_tui.console.pulse import Picture
@@ -27,6 +28,12 @@ class Entries(VirtualList[EntryView]):
     """One row per entry."""
 
     EMPTY: ClassVar[str] = "No entries yet: each signed report of an agent becomes one."
+    covered = 0
+    """Entries below this index stand under the last verification of the whole ledger, which was valid."""
+
+    def verdict(self, item: EntryView) -> str:
+        """Its own verdict, or that of the whole."""
+        return item.verdict or ("VALID" if item.index < self.covered else "")
 
     def key(self, item: EntryView) -> str:
         """Its index."""
@@ -38,27 +45,28 @@ class Entries(VirtualList[EntryView]):
 
     def is_bad(self, item: EntryView) -> bool:
         """Verified, and not valid."""
-        return item.verdict not in ("", "VALID")
+        return self.verdict(item) not in ("", "VALID")
 
     def line(self, item: EntryView, line: int, width: int) -> list[Part]:
         """Index, time, kind, agent, card, verdict."""
-        glyphs = self.glyphs
-        if item.verdict == "VALID":
+        glyphs, said = self.glyphs, self.verdict(item)
+        if said == "VALID":
             verdict: Part = (f" {glyphs.good} valid", "p-good")
-        elif item.verdict:
-            verdict = (f" {glyphs.health['failed']} {item.verdict.lower()}", "p-bad")
+        elif said:
+            verdict = (f" {glyphs.health['failed']} {said.lower()}", "p-bad")
         else:
             verdict = (f" {glyphs.health['offered']} not verified", "p-quiet")
-        kind = 18 if width >= 96 else 12
-        agent = max(12, (width - kind - 44) * 2 // 3) if width >= 96 else max(10, width - kind - 44)
+        wide = width >= 96
+        kind = 18 if wide else 12
+        agent = max(10, width - kind - (58 if wide else 48 if width >= 72 else 35))
         left: list[Part] = [
             (f"{item.index:>6} ", "p-strong"),
-            (f" {item.at[11:19]} ", "p-quiet"),
+            (f"{item.at[11:19]} ", "p-quiet"),
             (f" {glyphs.fit(item.kind.replace('_', ' '), kind)} ", ""),
-            (glyphs.fit_middle(item.agent, agent) + " ", ""),
+            (glyphs.fit_middle(item.agent if wide else agent_label(item.agent), agent) + " ", ""),
         ]
         if width >= 72:
-            left.append((glyphs.fit(item.card, 10), "p-quiet"))
+            left.append((glyphs.fit(item.card, 12), "p-quiet"))
         if width >= 96:
             left.append((f"  {item.leaf[:12]}", "p-quiet"))
         return between(left, [(verdict[0].ljust(15), verdict[1])], width, glyphs)
@@ -67,13 +75,13 @@ class Entries(VirtualList[EntryView]):
 class LedgerScreen(CouncilScreen):
     """Entries above, the selected one and its checks below."""
 
-    PLACE: ClassVar[str] = "ledger"
     WHERE: ClassVar[str] = "ledger"
     BINDINGS: ClassVar = keymap.bindings("ledger")
     PANES: ClassVar = (("entries", "Entries"), ("entry", "Entry"))
 
     def __init__(self) -> None:
         super().__init__()
+        self.place = "ledger"
         self.loaded: dict[int, EntryView] = {}
         self.reading = False
         self.size_seen = -1
@@ -90,12 +98,13 @@ class LedgerScreen(CouncilScreen):
         """Mark the panes."""
         self.query_one("#entries").add_class("pane")
         self.query_one("#entry").add_class("pane")
-        super().on_mount()
 
     def show_picture(self, picture: Picture, changed: bool) -> None:
         """Read what was appended since."""
         super().show_picture(picture, changed)
-        size = picture.view.ledger.size if picture.view is not None else 0
+        head = picture.view.ledger if picture.view is not None else LedgerView()
+        size = head.size
+        self.query_one(Entries).covered = head.verified if head.verdict == "VALID" else 0
         if size != self.size_seen and not self.reading:
             newest = max(self.loaded, default=-1) + 1
             self._read(max(newest, size - CHUNK), size)
@@ -134,7 +143,6 @@ class LedgerScreen(CouncilScreen):
 
     def on_virtual_list_chosen(self, event: VirtualList.Chosen) -> None:
         """Show the entry; fetch older ones near the end."""
-        super().on_virtual_list_chosen(event)
         self._show_entry()
         entries = self.query_one(Entries)
         oldest = min(self.loaded, default=0)
@@ -163,7 +171,7 @@ class LedgerScreen(CouncilScreen):
             ("card", entry.card),
             ("time", entry.at),
             ("leaf", entry.leaf),
-            ("verdict", entry.verdict.lower() or "not verified yet: v verifies it"),
+            ("verdict", self.query_one(Entries).verdict(entry).lower() or "not verified yet: v verifies it"),
             ("detail", entry.detail),
         )
         return [[(f"{name:<10}", "p-quiet"), (value, "")] for name, value in found if value]

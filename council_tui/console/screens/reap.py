@@ -11,7 +11,7 @@ from textual.widgets import Button, Input, Static
 from council_tui.console import keymap
 from council_tui.console.glyphs import Part, plural
 from council_tui.console.screens.dialog import Dialog
-from council_tui.console.widgets.page import Page
+from council_tui.console.widgets.page import Page, wrapped
 from council_tui.control.views import AgentView, ReapPreview
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class ReapScreen(Dialog):
         glyphs = self.council_app.glyphs
         lines: list[list[Part]] = [
             [("It is ", ""), *glyphs.state(preview.health), (f"  {preview.agent}", "p-quiet")],
-            [("SIGTERM now, SIGKILL after 5 s, until nothing is left; its card says so.", "p-quiet")],
+            [("SIGTERM now, SIGKILL after 5 s, until nothing is left of it.", "p-quiet")],
         ]
         if preview.note:
-            lines.append([(preview.note, "p-late")])
+            lines += [[(line, "p-late")] for line in wrapped(preview.note, max(20, self.query_one(Page).size.width))]
         lines += [[], [(plural(len(preview.processes), "process", "processes"), "p-strong")]]
         pids = {process.pid for process in preview.processes}
         for process in preview.processes:

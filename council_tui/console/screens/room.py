@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
@@ -28,17 +29,18 @@ DETAIL_SECONDS = 1.0
 class RoomScreen(CouncilScreen):
     """The whole fleet at a glance."""
 
-    PLACE: ClassVar[str] = "room"
     WHERE: ClassVar[str] = "room"
     BINDINGS: ClassVar = keymap.bindings("room")
     PANES: ClassVar = (("tree", "Hierarchy"), ("board", "Board"), ("beats", "Beats"), ("events", "Events"))
 
     def __init__(self) -> None:
         super().__init__()
+        self.place = "room"
         self.board = Board(id="board")
         self.board.add_class("pane")
         self.detail: tuple[str, Detail] | None = None
         self.asked = ("", 0.0)
+        self.left: int | None = None
 
     def body(self) -> ComposeResult:
         """Four panes and the selected one."""
@@ -55,7 +57,6 @@ class RoomScreen(CouncilScreen):
         """Mark the panes that are lists."""
         for pane in ("tree", "beats", "events"):
             self.query_one(f"#{pane}").add_class("pane")
-        super().on_mount()
 
     # -- pictures
 
@@ -128,18 +129,16 @@ class RoomScreen(CouncilScreen):
     def on_virtual_list_chosen(self, event: VirtualList.Chosen) -> None:
         """The selected pane follows the cursor."""
         self._show_selected()
-        super().on_virtual_list_chosen(event)
 
-    def on_descendant_focus(self, event: Any) -> None:  # noqa: ANN401 - Textual's event
+    def go_pane(self, pane: str) -> None:
         """Another pane has another selection."""
-        super().on_descendant_focus(event)
+        super().go_pane(pane)
         self._show_selected()
 
     def _show_selected(self) -> None:
         ident, picture = self._ident(), self.council_app.picture
         detail = self.detail[1] if self.detail is not None and self.detail[0] == ident else None
-        trouble = "" if picture.view is not None else picture.trouble
-        self.query_one(Selected).show_subject(self.subject(), picture.view, detail, trouble)
+        self.query_one(Selected).show_subject(self.subject(), picture.view, detail)
         self._ask_detail(ident)
 
     def _ask_detail(self, ident: str) -> None:
@@ -161,7 +160,7 @@ class RoomScreen(CouncilScreen):
     def places(self) -> tuple[str, ...]:
         """The room's keys, the pane's, the lists' and everyone's."""
         own = {"tree": "tree", "board": "board"}.get(self.pane)
-        return ("room", *((own,) if own else ()), "lists", "everywhere")
+        return ("room", *((own,) if own else ()), "rows", "lists", "everywhere")
 
     def word_for(self, action: keymap.Action) -> str:
         """Pause says resume while paused."""
@@ -172,6 +171,8 @@ class RoomScreen(CouncilScreen):
 
     def why_not(self, action: str) -> str:
         """The reasons of the room."""
+        if action in ("narrower", "wider") and (self.zoomed or self.size.width < 100):
+            return f"{action}: one pane has the whole screen"
         if action in ("spawn", "reap", "pause"):
             if self.council_app.picture.view is None:
                 return f"{action}: the council has not been read yet"
@@ -263,7 +264,25 @@ class RoomScreen(CouncilScreen):
 
     def _resize(self, by: int) -> None:
         tree = self.query_one(AgentTree)
-        tree.styles.width = min(max(30, tree.outer_size.width + by), max(30, self.size.width - 50))
+        self.left = min(max(30, tree.outer_size.width + by), max(30, self.size.width - 50))
+        self._apply_left()
+
+    def _apply_left(self) -> None:
+        # a width of one's own must not hold where the tree has the whole screen
+        tree = self.query_one(AgentTree)
+        if self.left is None or self.zoomed or self.size.width < 100:
+            tree.styles.clear_rule("width")
+        else:
+            tree.styles.width = self.left
+
+    def do_zoom(self) -> None:
+        """The left pane's own width waits while one pane has the screen."""
+        super().do_zoom()
+        self._apply_left()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """So it does in a narrow terminal."""
+        self._apply_left()
 
     def leave(self) -> None:
         """The room is the last screen; only q leaves it."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Button, Input, RadioButton, RadioSet, Static
+from textual.widgets import Button, Input, Static
 
 from council_tui.console import keymap
 from council_tui.console.glyphs import Part, plural
 from council_tui.console.screens.dialog import Dialog
+from council_tui.console.widgets.office_choice import OfficeChoice
 from council_tui.console.widgets.page import Page
 from council_tui.control.views import DraftCheck, SpawnDraft
 from council_tui.domain.hierarchy import KINDS, PARENTS
@@ -90,9 +91,7 @@ class SpawnScreen(Dialog):
     def _rows(self) -> ComposeResult:
         with Horizontal(classes="field"):
             yield Static("parent", classes="field-name", markup=False)
-            with RadioSet(id="field-parent", compact=True):
-                for kind in PARENTS:
-                    yield RadioButton(KINDS[kind].title, value=kind == self.office, id=f"office-{kind}", compact=True)
+            yield OfficeChoice(self.office)
         for field in FIELDS:
             with Horizontal(classes="field"):
                 yield Static(field.words, classes="field-name", id=f"name-{field.name}", markup=False)
@@ -139,9 +138,9 @@ class SpawnScreen(Dialog):
         """Check when the typing pauses."""
         self._later()
 
-    def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
+    def on_office_choice_changed(self, event: OfficeChoice.Changed) -> None:
         """Another office has other rules."""
-        self.office = PARENTS[event.index]
+        self.office = event.office
         self._later()
 
     def _later(self) -> None:

@@ -80,6 +80,12 @@ class AgentTree(VirtualList[Node]):
             if node.agent.name in keep
         ]
 
+    def regroup(self) -> None:
+        """A cursor on a mere ancestor goes to the first match."""
+        super().regroup()
+        if (self.needle or self.only_bad) and self.selected is not None and not self.selected.hit:
+            self.choose(next((self.key(node) for node in self.rows if node.hit), None))
+
     def key(self, item: Node) -> str:
         """The agent's name."""
         return item.agent.name
@@ -149,7 +155,9 @@ class AgentTree(VirtualList[Node]):
             return f"ttl {span(agent.ttl_seconds)}"
         if agent.children and agent.kind in self.glyphs.office and agent.kind not in ("child", "microshark"):
             return plural(agent.children, "child", "children")
-        return agent.status or agent.card or agent.phase
+        if agent.health in ("ended", "failed"):
+            return agent.phase
+        return agent.status or agent.phase
 
     def fold(self) -> None:
         """Close the branch under the cursor, or go to its parent."""
@@ -171,5 +179,4 @@ class AgentTree(VirtualList[Node]):
 
     def on_resize(self) -> None:
         """Columns come and go with the width."""
-        super().on_resize()
         self.refresh()

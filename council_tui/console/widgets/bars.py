@@ -8,7 +8,7 @@ from textual import events
 
 from council_tui.console import keymap
 from council_tui.console.glyphs import TONES, Part
-from council_tui.console.widgets.painted import Line, between, width_of
+from council_tui.console.widgets.painted import Line, between, clip, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,8 @@ class TopBar(ScreenLine):
         picture = self.council_app.picture
         left: list[Part] = [(" ", ""), ("council", "p-badge"), (f"  {self._place()}", "p-strong"), *self._badges(picture)]
         if picture.view is None:
-            return between(left, [(f"{picture.trouble or 'reading'} ", "p-quiet")], width, self.glyphs)
+            said: Part = (f"{picture.trouble} ", "p-bad") if picture.trouble else ("reading ", "p-quiet")
+            return between(left, [said], width, self.glyphs)
         view = picture.view
         for wordy, ledger in ((True, True), (False, True), (False, False)):
             right = self._counts(view, wordy, ledger)
@@ -54,7 +55,7 @@ class TopBar(ScreenLine):
     def _place(self) -> str:
         view = self.council_app.picture.view
         fleet = view.fleet if view is not None else ""
-        place = self.host.PLACE
+        place = self.host.place
         return f"{fleet} {self.glyphs.arrow} {place}" if fleet else place
 
     def _badges(self, picture: Picture, wordy: bool = True) -> Iterator[Part]:
@@ -135,6 +136,20 @@ class NoteLine(ScreenLine):
         view = self.council_app.picture.view
         self.display = view is not None and bool(view.note)
         super().freshen()
+
+
+class LastEvents(ScreenLine):
+    """The newest events in one line, where the event log has no place of its own."""
+
+    def parts(self, width: int) -> list[Part]:
+        """Newest first."""
+        view = self.council_app.picture.view
+        parts: list[Part] = [(" ", "")]
+        for event in reversed(view.events[-3:] if view is not None else ()):
+            gap = f"  {self.glyphs.dot} " if len(parts) > 1 else ""
+            parts += [(f"{gap}{event.at[11:19]} ", "p-quiet"), (self.glyphs.tone[event.tone].strip(), TONES[event.tone])]
+            parts.append((f" {event.text}".replace("  ", " "), ""))
+        return clip(parts, width, self.glyphs)
 
 
 class KeyBar(ScreenLine):

@@ -41,7 +41,7 @@ class Beats(VirtualList[AgentView]):
     def line(self, item: AgentView, line: int, width: int) -> list[Part]:
         """Name, sparkline, state, age and the last lateness."""
         glyphs, tone = self.glyphs, TONES[item.health]
-        label = max(10, min(20, width - 42))
+        label = max(10, min(28, width - (54 if width >= 64 else 40)))
         age = None if item.health == "failed" else item.age_seconds
         right: list[Part] = [(f" {glyphs.health[item.health]} {item.health:<7}", tone)]
         right.append((f"{span(age):>4}", tone))

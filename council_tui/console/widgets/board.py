@@ -18,6 +18,8 @@ from council_tui.control.views import AgentView, CardView, RoomView
 from council_tui.domain.card import LANES, CardState
 
 NARROWEST = 14
+COMFORTABLE = 16
+"""When not all lanes fit at their narrowest, those that are drawn get this."""
 WIDEST_WINDOW = 100
 """Below this screen width, one lane at a time."""
 
@@ -41,7 +43,7 @@ class LaneStrip(Line):
         for state, count in self.counts.items():
             name = f"{state.value.capitalize()} {count:,}"
             chosen = state is self.current
-            yield state, (f"[{name}]" if chosen else f" {name} ", "p-chosen" if chosen else "p-quiet")
+            yield state, (f"[{name}] " if chosen else f"{name}  ", "p-chosen" if chosen else "p-quiet")
 
     def parts(self, width: int) -> list[Part]:
         """Names and counts, scrolled so that the open lane is in view."""
@@ -117,10 +119,13 @@ class Board(Vertical):
         filled = self.filled() or [self.current]
         if self.current not in filled:
             self.current = filled[0]
-        window = 1 if self.app.size.width < WIDEST_WINDOW else max(1, self.size.width // NARROWEST)
+        window = self._window(len(filled))
         first = max(0, min(filled.index(self.current) - window // 2, len(filled) - window))
         drawn = tuple(filled[first : first + window])
-        strip = len(drawn) < len(filled) or window == 1
+        strip = len(drawn) < len(filled) or (window == 1 and any(lane.items for lane in self.lanes.values()))
+        for state, lane in self.lanes.items():
+            lane.number = "2 " if window > 1 and state is drawn[0] else ""
+            lane.freshen_border()
         self.strip.counts = {state: len(self.lanes[state].rows) for state in filled}
         self.strip.current = self.current
         self.strip.freshen()
@@ -129,6 +134,11 @@ class Board(Vertical):
             self.strip.display = strip
             for state, lane in self.lanes.items():
                 lane.display = state in drawn
+
+    def _window(self, filled: int) -> int:
+        if self.app.size.width < WIDEST_WINDOW:
+            return 1
+        return filled if filled * NARROWEST <= self.size.width else max(1, self.size.width // COMFORTABLE)
 
     def go(self, state: CardState) -> None:
         """Put the cursor into a lane."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from council_tui.console.glyphs import TONES, Part, plural, span
+from council_tui.console.glyphs import TONES, Part, span
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView, CardView
@@ -23,6 +23,8 @@ class Lane(VirtualList[CardView]):
     def __init__(self, state: CardState) -> None:
         super().__init__(state.value.capitalize(), id=f"lane-{state.value}", classes=f"lane lane-{state.value}")
         self.state = state
+        self.number = ""
+        """The board's number, on its first lane."""
         self.agents: Mapping[str, AgentView] = {}
 
     def show_cards(self, cards: Sequence[CardView], agents: Mapping[str, AgentView], trouble: str = "") -> None:
@@ -49,10 +51,27 @@ class Lane(VirtualList[CardView]):
         """Three or two lines, and an empty one."""
         return 3 if self.size.width >= WIDE else 4
 
+    def _count(self) -> str:
+        return f"{len(self.rows):,}" if len(self.rows) == len(self.items) else f"{len(self.rows)}/{len(self.items)}"
+
+    def _count_fits(self) -> bool:
+        # a border keeps three cells at each end of its title
+        return len(f"{self.number}{self.title} {self._count()}") <= self.outer_size.width - 6
+
     def caption(self) -> str:
-        """The state and how many cards."""
-        count = f"{len(self.rows):,}" if len(self.rows) == len(self.items) else f"{len(self.rows)}/{len(self.items)}"
-        return f"{self.title} {count}"
+        """The state, and how many cards where that fits."""
+        title = f"{self.number}{self.title}"
+        return f"{title} {self._count()}" if self._count_fits() else title
+
+    def position(self) -> str:
+        """A lane has room for less than other lists."""
+        if self.size.width >= WIDE:
+            return super().position()
+        shown = max(1, self.size.height // self.height_of_row())
+        if len(self.rows) <= shown:
+            return "" if self._count_fits() else self._count()
+        first = self.scroll_offset.y // self.height_of_row() + 1
+        return f"{first}-{min(first + shown - 1, len(self.rows))}/{len(self.rows)}"
 
     def line(self, item: CardView, line: int, width: int) -> list[Part]:
         """Name; what it is; how it stands; nothing."""
@@ -87,18 +106,24 @@ class Lane(VirtualList[CardView]):
             return self._blocked(item, width)
         if agent is not None:
             age = agent.deadline_seconds if agent.health == "offered" else agent.age_seconds
-            return [*glyphs.state(agent.health), (f" {span(age)}", TONES[agent.health])]
+            state, since = glyphs.state(agent.health), f" {span(age)}"
+            return [*state, (since, TONES[agent.health])] if len(state[0][0] + since) <= width else state
         if item.after and item.state == CardState.BACKLOG:
-            return [(f"{glyphs.health['offered']} after {plural(len(item.after), 'card')}", "p-quiet")]
+            return [self._after(item, width)]
         return [(f"{glyphs.health['offered']} waits {span(item.age_seconds)}", "p-quiet")]
 
     def _blocked(self, item: CardView, width: int) -> list[Part]:
         kind = (item.block or "blocked").replace("_", " ")
         if item.block == "dependency":
-            return [(f"{self.glyphs.health['offered']} after {', '.join(item.after) or 'a card'}", "p-quiet")]
+            return [self._after(item, width)]
         return [(f"{self.glyphs.health['waiting']} {kind}", "p-late")]
+
+    def _after(self, item: CardView, width: int) -> Part:
+        names = ", ".join(item.after)
+        if len(item.after) > 1 and len(names) + 8 > width:
+            names = f"{len(item.after)} cards" if width >= 15 else str(len(item.after))
+        return (f"{self.glyphs.health['offered']} after {self.glyphs.fit_middle(names, width - 8).rstrip()}", "p-quiet")
 
     def on_resize(self) -> None:
         """Rows have another height in another width."""
-        super().on_resize()
         self.refresh()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len, chop_cells
+
+from council_tui.console import keymap
 from council_tui.console.glyphs import Part
 from council_tui.console.widgets.virtual_list import VirtualList
 
@@ -15,6 +18,7 @@ class Page(VirtualList[NumberedLine]):
     """Painted lines without a cursor."""
 
     CURSOR: ClassVar[bool] = False
+    BINDINGS: ClassVar = keymap.bindings("lists")
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Page(VirtualList[NumberedLine]):
         self.empty = empty
         self.follow = follow
         self.heading = title
+        self.facts: tuple[Sequence[tuple[str, str]], int] | None = None
 
     def key(self, item: NumberedLine) -> str:
         """Its number."""
@@ -57,21 +62,44 @@ class Page(VirtualList[NumberedLine]):
             self.scroll_to(y=self.max_scroll_y, animate=False)
             self.freshen()
 
+    def write_facts(self, facts: Sequence[tuple[str, str]], name_width: int = 14) -> None:
+        """Show names and values; wrapped anew in every width."""
+        self.facts = (facts, name_width)
+        self.write(pairs(facts, self.size.width, name_width))
+
     def on_resize(self) -> None:
-        """A page that follows is still at its end when it got another size."""
-        super().on_resize()
+        """Facts are wrapped anew; a page that follows is still at its end."""
+        if self.facts is not None:
+            self.write(pairs(self.facts[0], self.size.width, self.facts[1]))
         if self.follow:
             self.scroll_to(y=self.max_scroll_y, animate=False)
 
 
-def pairs(facts: Sequence[tuple[str, str]], width: int = 14) -> list[list[Part]]:
-    """Names and values in two columns; an empty name starts a group with the value as heading."""
+def pairs(facts: Sequence[tuple[str, str]], width: int, name_width: int = 14) -> list[list[Part]]:
+    """Names and values in two columns, values wrapped; an empty name starts a group with the value as heading."""
     lines: list[list[Part]] = []
     for name, value in facts:
         if name:
-            lines.append([(f"{name:<{width}} ", "p-quiet"), (value, "")])
+            first, *rest = wrapped(value, max(8, width - name_width - 1))
+            lines.append([(f"{name:<{name_width}} ", "p-quiet"), (first, "")])
+            lines += [[(" " * (name_width + 1), ""), (more, "")] for more in rest]
         else:
             if lines:
                 lines.append([])
             lines.append([(value, "p-strong")])
+    return lines
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` cells; at blanks where there are some, else anywhere."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        *full, last = chop_cells(word, width) or [""]
+        lines[-1:] = [*full, last]
     return lines

@@ -58,5 +58,4 @@ class Tail(VirtualList[EventView]):
 
     def on_resize(self) -> None:
         """The last line stays in view."""
-        super().on_resize()
         self.reveal()

@@ -25,7 +25,7 @@ READING = "reading the council"
 class VirtualList(Painted, ScrollView, Generic[T], can_focus=True):
     """Rows of one kind. The selection is an id: it stays with its row wherever that moves."""
 
-    BINDINGS: ClassVar = keymap.bindings("lists")
+    BINDINGS: ClassVar = [*keymap.bindings("lists"), *keymap.bindings("rows")]
     ALLOW_SELECT = False
     CURSOR: ClassVar[bool] = True
     """False for pages that only scroll."""

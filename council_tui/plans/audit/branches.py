@@ -6,8 +6,8 @@ import os
 import re
 from dataclasses import dataclass
 
-from council_tui.plans.audit.report import Report, count
 from council_tui.plans.audit.repo import Repo, shown
+from council_tui.plans.audit.report import Report, count
 
 DAY = 86_400
 STALE_DAYS = 90
@@ -77,7 +77,7 @@ def _unmerged(repo: Repo, report: Report, base: str, now: float) -> None:
     if stale:
         report.add(
             "LOW",
-            f"{count(len(stale), 'unmerged branch', 'unmerged branches')} without a commit for {STALE_DAYS} days",
+            f"{count(len(stale), 'unmerged branch', 'unmerged branches')} idle for {STALE_DAYS} days",
             f"Finish, delete or tag them; the oldest first: {', '.join(b.name for b in stale[:LISTED])}.",
             _list(stale, now),
         )
@@ -120,9 +120,10 @@ def _stashes(repo: Repo, report: Report, now: float) -> None:
     log = repo.git("log", "-g", "--format=%ct%x1f%gs", "refs/stash").decode("utf-8", "replace").splitlines()
     stashes = [line.split("\x1f", 1) for line in log if "\x1f" in line]
     if stashes:
+        days = int((now - int(stashes[-1][0])) // DAY)
         report.add(
             "LOW",
-            f"{count(len(stashes), 'stash', 'stashes')} kept, oldest {int((now - int(stashes[-1][0])) // DAY)} days old",
+            f"{count(len(stashes), 'stash', 'stashes')} kept, oldest {count(days, 'day')} old",
             "Stashed work is on no branch and in no backup by push; apply it, or drop it.",
             [f"stash@{{{n}}}: {text}" for n, (_, text) in enumerate(stashes[:LISTED])],
         )

@@ -1,4 +1,4 @@
-"""Whether a newcomer finds a way in: README and its sections, changelog, contributing, and what was left to do."""
+"""Whether a newcomer finds a way in: README, changelog, contributing, and what was left to do."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from dataclasses import dataclass
 
 from council_tui.plans.audit.generated import debris, is_test, third_party
 from council_tui.plans.audit.markdown import parse, plain
-from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, count, progress, run_tool
 
 BLAME_SECONDS = 4.0
 BLAMED = 40
 DAY = 86_400
 OLD_DAYS = 365
 LISTED = 12
-_MARK = re.compile(rb"(?:#|//|/\*|\*|<!--|--|;|%|\")\s*(?:@?)(TODO|FIXME|XXX|HACK)\b[:( ]")
+_MARK = re.compile(rb"(?:#|//|/\*|\*|<!--|--|;|%)\s*@?(TODO|FIXME|XXX|HACK)\b[:( ]")
 
 _SECTIONS = (
     ("how to install it", r"install|set.?up|getting started|quick.?start|requirements|build|download|deploy"),
-    ("how to use it", r"us(e|age|ing)|example|quick.?start|getting started|tutorial|how to|first|commands?|run(ning)?|demo|guide"),
+    (
+        "how to use it",
+        r"us(e|age|ing)|example|quick.?start|getting started|tutorial|how to|commands?|run(ning)?|demo|guide",
+    ),
 )
 _PLACES = ("", ".github/", "docs/")
 _GUIDES = (
-    ("changelog", r"(change(s|log)|history|news|releases?)(\.\w+)?$", "Users cannot see what changed between versions."),
+    (
+        "changelog",
+        r"(change(s|log)|history|news|releases?)(\.\w+)?$",
+        "Users cannot see what changed between versions.",
+    ),
     ("contributing guide", r"contributing(\.\w+)?$", "Newcomers do not learn how to propose a change."),
     ("security policy", r"security(\.\w+)?$", "Whoever finds a hole does not learn where to report it."),
 )
@@ -57,7 +64,13 @@ def _readme(repo: Repo, report: Report, paths: list[str]) -> None:
     else:
         titles = re.findall(r"(?m)^(\S.*)\n[=\-~^\"#*]{3,}\s*$", text)
     proof = f"{shown(path)}: {words} words; headings: {', '.join(titles[:LISTED]) or 'none'}"
-    report.add("INFO", f"README: {count(words, 'word')}, {count(len(titles), 'heading')}", f"In {shown(path)}.", proof, path=shown(path))
+    report.add(
+        "INFO",
+        f"README: {count(words, 'word')}, {count(len(titles), 'heading')}",
+        f"In {shown(path)}.",
+        proof,
+        path=shown(path),
+    )
     if words < 40:
         advice = "Say what it is for, how to install it, and one example."
         report.add("LOW", "The README is very short", advice, proof, path=shown(path))
@@ -65,7 +78,13 @@ def _readme(repo: Repo, report: Report, paths: list[str]) -> None:
     # The whole text counts, not only headings: many good READMEs say it in a sentence.
     missing = [what for what, pattern in _SECTIONS if not re.search(rf"(?i)\b(?:{pattern})", text)]
     if missing:
-        report.add("LOW", f"The README does not say {' or '.join(missing)}", "No heading or sentence about it.", proof, path=shown(path))
+        report.add(
+            "LOW",
+            f"The README does not say {' or '.join(missing)}",
+            "No heading or sentence about it.",
+            proof,
+            path=shown(path),
+        )
 
 
 def _guides(repo: Repo, report: Report, paths: list[str]) -> None:
@@ -76,11 +95,21 @@ def _guides(repo: Repo, report: Report, paths: list[str]) -> None:
         if found:
             there.append(shown(found[0]))
         elif what == "changelog" and tags:
-            report.add("LOW", "No changelog", why + " There are tagged releases.", "git ls-files: none; git tag: has tags")
+            report.add(
+                "LOW",
+                "No changelog",
+                why + " There are tagged releases.",
+                "git ls-files: none; git tag: has tags",
+            )
         else:
             missing.append((what, why))
     if there:
-        report.add("INFO", f"Guides: {', '.join(there)}", "Found where people look for them.", [f"git ls-files: {p}" for p in there])
+        report.add(
+            "INFO",
+            f"Guides: {', '.join(there)}",
+            "Found where people look for them.",
+            [f"git ls-files: {p}" for p in there],
+        )
     if missing:
         names = ", ".join(what for what, _ in missing)
         report.add("INFO", f"No {names}", " ".join(why for _, why in missing), f"git ls-files: no {names}")
@@ -88,7 +117,19 @@ def _guides(repo: Repo, report: Report, paths: list[str]) -> None:
 
 def find_marks(repo: Repo) -> list[Mark]:
     """TODO, FIXME, XXX and HACK in comments of the committed files that are the project's own."""
-    arguments = ("grep", "-n", "-I", "-z", "--full-name", "--no-textconv", "-w", "-E", "-e", "TODO|FIXME|XXX|HACK", "HEAD")
+    arguments = (
+        "grep",
+        "-n",
+        "-I",
+        "-z",
+        "--full-name",
+        "--no-textconv",
+        "-w",
+        "-E",
+        "-e",
+        "TODO|FIXME|XXX|HACK",
+        "HEAD",
+    )
     found = []
     for line in repo.git(*arguments, "--", ":(top)", ok=(0, 1)).split(b"\n"):
         name, _, rest = line.removeprefix(b"HEAD:").partition(b"\0")
@@ -111,7 +152,7 @@ def oldest(repo: Repo, marks: list[Mark]) -> tuple[list[tuple[int, Mark]], bool]
             break
         lines = f"{mark.line},{mark.line}"
         try:
-            raw = repo.git("blame", "--porcelain", "-L", lines, "HEAD", "--", mark.path, seconds=left)
+            raw = repo.git("blame", "--no-textconv", "--porcelain", "-L", lines, "HEAD", "--", mark.path, seconds=left)
         except subprocess.TimeoutExpired:
             break
         if match := re.search(rb"(?m)^author-time (\d+)$", raw):
@@ -130,13 +171,17 @@ def _marks(repo: Repo, report: Report, now: float) -> None:
     text = f"{by_word} in {count(files, 'file')}."
     if dated:
         scope = "" if complete else f" of the {len(dated)} that were dated"
-        text += f" The oldest{scope} was written {int((now - dated[0][0]) // DAY)} days ago; {len(old)} are older than a year."
+        days = count(int((now - dated[0][0]) // DAY), "day")
+        text += f" The oldest{scope} was written {days} ago; {len(old)} are older than a year."
     shown_marks = [(at, m) for at, m in dated[:LISTED]] or [(0, m) for m in marks[:LISTED]]
     report.add(
         "LOW" if old else "INFO",
         f"{count(len(marks), 'note')} left to do ({by_word})",
         text + (" Do them, turn them into issues, or drop them." if old else ""),
-        [f"{shown(m.path)}:{m.line}: {m.text}" + (f" ({int((now - at) // DAY)} days)" if at else "") for at, m in shown_marks],
+        [
+            f"{shown(m.path)}:{m.line}: {m.text}" + (f" ({int((now - at) // DAY)} days)" if at else "")
+            for at, m in shown_marks
+        ],
         path=shown(shown_marks[0][1].path),
         line=shown_marks[0][1].line,
     )

@@ -9,11 +9,11 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from council_tui.plans.audit.branches import audit_branches
-from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, count, progress, run_tool
 
 DAY = 86_400
 LOG_SECONDS = 20.0
@@ -66,7 +66,15 @@ def read_changes(repo: Repo) -> tuple[list[Change], Counter[str]]:
     """Line counts of the newest commits, and how often each file was touched by them."""
     changes: list[Change] = []
     touched: Counter[str] = Counter()
-    arguments = ("log", "-z", "--no-merges", "--no-renames", "--no-textconv", "--numstat", f"-n{CHURN_COMMITS}")
+    arguments = (
+        "log",
+        "-z",
+        "--no-merges",
+        "--no-renames",
+        "--no-textconv",
+        "--numstat",
+        f"-n{CHURN_COMMITS}",
+    )
     for record in repo.records(*arguments, f"--format=%x1e{FORMAT}", "HEAD", seconds=LOG_SECONDS):
         if record.startswith(b"\x1e"):
             commit = _commit(record[1:])
@@ -112,18 +120,22 @@ def _overview(repo: Repo, report: Report, commits: list[Commit], now: float) -> 
     authors = _people(commits)
     # Author dates can lie (a wrong clock): the extremes of the sorted times, never below zero.
     times = sorted(c.at for c in commits)
-    more = "at least " if repo.skipped["time"] else ""
+    more = "At least " if repo.skipped["time"] else ""
+    span, first, last = (_age(s) for s in (times[-1] - times[0], now - times[0], now - times[-1]))
     report.add(
         "INFO",
-        f"{more}{count(len(commits), 'commit')} by {count(len(authors), 'author')} in {_age(times[-1] - times[0])}",
-        f"First commit {_age(now - times[0])} ago, last one {_age(now - times[-1])} ago. Most commits: {_names(authors)}.",
-        [f"git log HEAD: {len(commits)} commits, newest {commits[0].sha[:12]}", f"authors: {_names(authors, 10)}"],
+        f"{more}{count(len(commits), 'commit')} by {count(len(authors), 'author')} in {span}",
+        f"First commit {first} ago, last one {last} ago. Most commits: {_names(authors)}.",
+        [
+            f"git log HEAD: {len(commits)} commits, newest {commits[0].sha[:12]}",
+            f"authors: {_names(authors, 10)}",
+        ],
     )
     if repo.shallow:
         report.add(
             "INFO",
             "The clone is shallow",
-            "Older commits are not here, so every count below is of the part that is; `git fetch --unshallow` completes it.",
+            "Every count is of the commits that are here; `git fetch --unshallow` gets the rest.",
             "git rev-parse --is-shallow-repository: true",
         )
 
@@ -133,8 +145,12 @@ def _cadence(report: Report, commits: list[Commit], now: float) -> None:
     spans = {days: sum(1 for age in ages if age <= days) for days in (30, 90, 365)}
     text = ", ".join(f"{number:,} in {days} days" for days, number in spans.items())
     times = sorted(c.at for c in commits)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
-    pace = f" Half of all pauses between commits are shorter than {statistics.median(gaps) / 3600:.1f} hours." if gaps else ""
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    pace = (
+        f" Half of all pauses between commits are shorter than {statistics.median(gaps) / 3600:.1f} hours."
+        if gaps
+        else ""
+    )
     report.add(
         "INFO",
         f"{count(spans[365], 'commit')} in the last 365 days",
@@ -163,8 +179,8 @@ def _bus(report: Report, commits: list[Commit]) -> None:
     report.add(
         "LOW" if alone else "INFO",
         f"Bus factor {factor} in the last active year",
-        f"{count(factor, 'person', 'people')} wrote half of {total:,} commits; {leader} alone {100 * most // total} %."
-        + (" Knowledge of this code rests on one person." if alone else ""),
+        f"{count(factor, 'person', 'people')} wrote half of {total:,} commits; "
+        f"{leader} alone {100 * most // total} %." + (" Knowledge of this code rests on one person." if alone else ""),
         f"commits of the 365 days before the newest one: {_names(authors, 10)}",
     )
 

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from council_tui.plans.audit.generated import DEBRIS, THIRD_PARTY, built, debris, is_test, third_party
-from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool, size
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool, size
 
 MIB = 1024 * 1024
 LARGE = MIB
@@ -64,7 +64,9 @@ def history_blobs(repo: Repo) -> tuple[list[Blob], int]:
     found, seen = [], 0
     with (
         repo.stream("rev-list", "--objects", "--all", "--missing=allow-any") as names,
-        repo.stream("cat-file", "--batch-check=%(objecttype) %(objectname) %(objectsize) %(rest)", stdin=names) as sizes,
+        repo.stream(
+            "cat-file", "--batch-check=%(objecttype) %(objectname) %(objectsize) %(rest)", stdin=names
+        ) as sizes,
     ):
         for line in sizes:
             seen += 1
@@ -81,9 +83,7 @@ def history_blobs(repo: Repo) -> tuple[list[Blob], int]:
 
 def _overview(repo: Repo, report: Report, blobs: list[Blob]) -> None:
     total = sum(blob.octets for blob in blobs)
-    stats = dict(
-        line.split(": ", 1) for line in repo.git("count-objects", "-v").decode().splitlines() if ": " in line
-    )
+    stats = dict(line.split(": ", 1) for line in repo.git("count-objects", "-v").decode().splitlines() if ": " in line)
     stored = (int(stats.get("size-pack", 0)) + int(stats.get("size", 0))) * 1024
     biggest = sorted(blobs, key=lambda blob: blob.octets, reverse=True)[:5]
     report.add(
@@ -92,7 +92,7 @@ def _overview(repo: Repo, report: Report, blobs: list[Blob]) -> None:
         "Largest: " + (", ".join(f"{shown(b.path)} ({size(b.octets)})" for b in biggest) or "none") + ".",
         [
             f"git ls-tree -r -l HEAD: {len(blobs)} files, {total} bytes",
-            f"git count-objects -v: {stats.get('in-pack', '0')} packed and {stats.get('count', '0')} loose objects",
+            f"git count-objects -v: in-pack {stats.get('in-pack', '0')}, loose {stats.get('count', '0')}",
         ],
     )
 
@@ -175,7 +175,7 @@ def _history(repo: Repo, report: Report, blobs: list[Blob]) -> None:
         report.add(
             "MEDIUM" if total >= 10 * MIB else "LOW",
             f"Only in the history: {shown(path) or 'a file without a name'} ({size(total)})",
-            f"{count(len(versions), 'old version')} that HEAD no longer holds; every full clone still downloads them. "
+            f"{count(len(versions), 'old version')} that HEAD lacks; every full clone downloads them. "
             "Removing them rewrites the history (git filter-repo).",
             [f"blob {b.sha[:12]} {shown(b.path)}: {b.octets} bytes" for b in versions[:3]],
             path=shown(path),

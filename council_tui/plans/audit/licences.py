@@ -8,8 +8,8 @@ from collections import defaultdict
 
 from council_tui.plans.audit.generated import debris, is_test, third_party
 from council_tui.plans.audit.manifests import Dependency, Manifest, is_manifest, read_manifest
-from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, count, progress, run_tool
 
 MAX_MANIFESTS = 60
 LISTED = 40
@@ -34,7 +34,14 @@ _KNOWN = (
 """SPDX identifiers by a phrase of the licence's own text, the narrower ones first."""
 
 LOCKS = {
-    "package.json": ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"),
+    "package.json": (
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+        "bun.lockb",
+    ),
     "Cargo": ("Cargo.lock",),
     "go.mod": ("go.sum",),
     "pyproject": ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml"),
@@ -88,7 +95,7 @@ def _declared(report: Report, manifest: Manifest, names: set[str]) -> None:
     elif names and not manifest.licence.startswith(("see ", "SEE ", "from ")) and not _same(manifest.licence, names):
         report.add(
             "MEDIUM",
-            f"{shown(manifest.path)} says {manifest.licence[:60]}, the licence file is {', '.join(sorted(names))}",
+            f"{shown(manifest.path)} says {manifest.licence[:60]}, the file {', '.join(sorted(names))}",
             "The two should name the same licence; whoever relies on one of them may be wrong.",
             proof,
             path=shown(manifest.path),
@@ -110,13 +117,19 @@ def _pins(report: Report, manifest: Manifest) -> None:
     if not every:
         return
     holds = {hold: [d for d in every if d.hold == hold] for hold in ("pinned", "range", "open", "source")}
-    words = f"{len(holds['pinned'])} pinned, {len(holds['range'])} by range, {len(holds['open'])} without a version"
+    words = f"{len(holds['pinned'])} pinned, {len(holds['range'])} by range"
+    words += f", {len(holds['open'])} without a version"
     words += f", {len(holds['source'])} from a path or URL" if holds["source"] else ""
     title = f"{path}: {count(len(every), 'dependency', 'dependencies')}"
     report.add("INFO", title, f"{words}.", _listing(path, every), path=path)
     loose = [d for d in holds["open"] if d.group != "build"]
     # An .in or pyproject is compiled into a lock file; a .txt and package.json are installed as they are.
-    if loose and manifest.kind in ("package.json", "requirements") and not manifest.path.endswith(".in") and not is_test(manifest.path):
+    if (
+        loose
+        and manifest.kind in ("package.json", "requirements")
+        and not manifest.path.endswith(".in")
+        and not is_test(manifest.path)
+    ):
         report.add(
             "LOW",
             f"{path}: {count(len(loose), 'dependency', 'dependencies')} without any version",
@@ -135,12 +148,18 @@ def _duplicates(report: Report, manifest: Manifest) -> None:
     groups: dict[tuple[str, str], list[Dependency]] = defaultdict(list)
     for dependency in manifest.dependencies:
         groups[dependency.group, dependency.key].append(dependency)
-    # Several lines for one name are normal where markers choose between them; different text is not proof of a fault.
+    # Markers may choose between several lines for one name: only an equal constraint is surely a slip.
     twice = [ds for ds in groups.values() if len({d.constraint for d in ds}) < len(ds)]
     if twice:
         text = "Listed more than once with the same constraint: " + ", ".join(ds[0].name for ds in twice)
         path = shown(manifest.path)
-        report.add("LOW", f"{path}: {count(len(twice), 'dependency', 'dependencies')} listed twice", text, f"{path}: {text}", path=path)
+        report.add(
+            "LOW",
+            f"{path}: {count(len(twice), 'dependency', 'dependencies')} listed twice",
+            text,
+            f"{path}: {text}",
+            path=path,
+        )
 
 
 def _locks(report: Report, manifests: list[Manifest], paths: set[str]) -> None:
@@ -166,7 +185,12 @@ def _manifests(repo: Repo, report: Report, paths: list[str]) -> list[Manifest]:
     names.sort(key=lambda path: (path.count("/"), path))
     if len(names) > MAX_MANIFESTS:
         text = f"The {MAX_MANIFESTS} nearest to the top were read."
-        report.add("INFO", f"{count(len(names), 'dependency manifest')}", text, f"git ls-files: {len(names)} manifests")
+        report.add(
+            "INFO",
+            f"{count(len(names), 'dependency manifest')}",
+            text,
+            f"git ls-files: {len(names)} manifests",
+        )
     found = []
     for path in names[:MAX_MANIFESTS]:
         if data := repo.read(path):

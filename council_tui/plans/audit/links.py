@@ -12,14 +12,16 @@ from urllib.parse import unquote
 
 from council_tui.plans.audit.generated import debris, third_party
 from council_tui.plans.audit.markdown import Document, Link, parse
-from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 from council_tui.plans.audit.repo import Entry, Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 
 MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
 IMAGE = re.compile(r"(?i)\.(png|jpe?g|gif|svg|webp|bmp|ico|mp4|webm)$")
 _SCHEME = re.compile(r"(?i)^[a-z][a-z0-9+.-]*:|^//")
 _TEMPLATE = re.compile(r"\{[{%]|<%|\$\{|\$\(|^\{|^@|^%|\{\w+\}|^<|^\.\.\.$|^(url|link|path|href|src)$", re.IGNORECASE)
-_FIXTURE = re.compile(r"(?i)(^|/)(tests?|testdata|test_data|fixtures?|__tests__|spec|snapshots?|templates?|snippets?|_?includes?|_?partials?)/")
+_FIXTURE = re.compile(
+    r"(?i)(^|/)(tests?|testdata|test_data|fixtures?|__tests__|spec|snapshots?|templates?|snippets?|_?includes?|_?partials?)/"
+)
 _OLD = re.compile(r"(?i)(^|/)(change(s|log)|history|news|releases?|archive)([\w.-]*)(/|$)")
 _SITE = re.compile(
     r"(^|/)(mkdocs[\w.-]*\.ya?ml|docusaurus\.config\.\w+|_config\.ya?ml|conf\.py|book\.toml|hugo\.toml|\.vitepress/config\.\w+"
@@ -40,7 +42,7 @@ class Tree:
     """Folders with the configuration of a site generator, which has links of its own making."""
 
     def in_site(self, source: str) -> bool:
-        """Whether a generator may turn the file into a page; files at the top are read on the hosting service."""
+        """Whether a generator may turn the file into a page; files at the top are read where they are."""
         return "/" in source and any(not site or source.startswith(site + "/") for site in self.sites)
 
     def find(self, path: str, *, site: bool = False) -> str | None:
@@ -51,7 +53,13 @@ class Tree:
             return path
         if site:
             stem = re.sub(r"(/|/index\.html|\.html)$", "", path)
-            for candidate in (f"{stem}.md", f"{stem}.mdx", f"{stem}/index.md", f"{stem}/README.md", f"{stem}/_index.md"):
+            for candidate in (
+                f"{stem}.md",
+                f"{stem}.mdx",
+                f"{stem}/index.md",
+                f"{stem}/README.md",
+                f"{stem}/_index.md",
+            ):
                 if candidate in self.files:
                     return candidate
         return None
@@ -129,7 +137,7 @@ class Checker:
         """Where the path may lead, from the top of the repository; empty when it leaves it."""
         folder, site = posixpath.dirname(source), self.tree.in_site(source)
         if path.startswith("/"):
-            # From the top of the repository on a hosting service, from the top of the site on a generated one.
+            # From the top of the repository on a hosting service, of the site on a generated one.
             top = posixpath.normpath(path.lstrip("/") or ".")
             return [] if site and self.tree.find(top, site=True) is None else [top]
         joined = [posixpath.normpath(posixpath.join(folder, path))]
@@ -146,7 +154,13 @@ class Checker:
         meant = suggestion(self.tree, place)
         hint = f" Was {shown(meant)} meant?" if meant else ""
         severity: Severity = "LOW" if _OLD.search(source) or self.tree.in_site(source) else "MEDIUM"
-        self._add(severity, f"Broken {kind}: {link.target}", f"{shown(place)} does not exist.{hint}", source, link.line)
+        self._add(
+            severity,
+            f"Broken {kind}: {link.target}",
+            f"{shown(place)} does not exist.{hint}",
+            source,
+            link.line,
+        )
 
     def _anchor(self, source: str, link: Link, target: str, anchor: str) -> None:
         document = self.tree.documents.get(target)
@@ -208,9 +222,16 @@ def _overview(report: Report, checker: Checker, files: int) -> None:
     counts = checker.counts
     passed = [f"{counts['external']:,} external (not fetched)"]
     passed += [f"{counts['templates']:,} from templates"] if counts["templates"] else []
-    passed += [f"{counts['beyond']:,} that lead out of the repository or into a generated site"] if counts["beyond"] else []
+    passed += (
+        [f"{counts['beyond']:,} that lead out of the repository or into a generated site"] if counts["beyond"] else []
+    )
     text = f"{count(counts['checked'], 'relative link')} checked; not checked: {', '.join(passed)}."
-    report.add("INFO", f"{count(files, 'Markdown file')}, {count(counts['checked'], 'relative link')} checked", text, text)
+    report.add(
+        "INFO",
+        f"{count(files, 'Markdown file')}, {count(counts['checked'], 'relative link')} checked",
+        text,
+        text,
+    )
 
 
 if __name__ == "__main__":

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Hold = Literal["pinned", "range", "open", "source"]
 """Exact version; some bound; none at all; a path, URL or repository."""
 
-_REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*(?:\(([^)]*)\)|([^;@#]*?))?\s*(@[^;]+)?(?:;.*)?$")
+_REQUIREMENT = re.compile(
+    r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*(?:\(([^)]*)\)|([^;@#]*?))?\s*(@[^;]+)?(?:;.*)?$"
+)
 _GO = re.compile(r"^\s*(?:require\s+)?([\w.-]+\.[\w.-]+(?:/[^\s]+)*)\s+(v\S+)\s*(//\s*indirect)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[@#]v?\d+\.\d+")
 
@@ -97,7 +101,13 @@ def _from_pairs(pairs: dict[str, Any], group: str, bare_is_range: bool) -> Itera
         if {"git", "path", "url", "workspace"} & table.keys():
             words = " ".join(f"{k}={v}" for k, v in table.items() if isinstance(v, str))
             pinned = "@" + str(table["rev"]) if "rev" in table else ""
-            yield Dependency(name, f"{words}{pinned}" + (" branch" if "git" in table and "rev" not in table and "tag" not in table else ""), "source", group)
+            yield Dependency(
+                name,
+                f"{words}{pinned}"
+                + (" branch" if "git" in table and "rev" not in table and "tag" not in table else ""),
+                "source",
+                group,
+            )
             continue
         constraint = str(version)
         hold = _hold(constraint)
@@ -164,7 +174,11 @@ def _go_mod(manifest: Manifest, text: str) -> None:
 
 _READERS = (
     (re.compile(r"(^|/)pyproject\.toml$"), "pyproject", _pyproject),
-    (re.compile(r"(?i)(^|/)(requirements[\w.-]*|[\w.-]+-requirements|constraints[\w.-]*)\.(txt|in)$"), "requirements", _requirements_txt),
+    (
+        re.compile(r"(?i)(^|/)(requirements[\w.-]*|[\w.-]+-requirements|constraints[\w.-]*)\.(txt|in)$"),
+        "requirements",
+        _requirements_txt,
+    ),
     (re.compile(r"(^|/)requirements/[\w.-]+\.(txt|in)$"), "requirements", _requirements_txt),
     (re.compile(r"(^|/)package\.json$"), "package.json", _package_json),
     (re.compile(r"(^|/)Cargo\.toml$"), "Cargo", _cargo),

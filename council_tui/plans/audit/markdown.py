@@ -1,4 +1,4 @@
-"""Links, headings and anchors of a Markdown file, with code left out (CommonMark, GitHub's heading anchors)."""
+"""Links, headings and anchors of a Markdown file, code left out (CommonMark, GitHub's heading anchors)."""
 
 from __future__ import annotations
 

@@ -11,13 +11,15 @@ import stat
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from council_tui.plans.audit.report import Blocked, Report, count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SAFE_OPTIONS = (
     *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
@@ -51,7 +53,7 @@ def shown(path: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file that git knows or would add: its path from the top, its mode (octal text), whether it is tracked."""
+    """A file that git knows or would add: its path from the top, its mode (octal text), if it is tracked."""
 
     path: str
     mode: str = "100644"
@@ -213,7 +215,7 @@ def open_repo(*, work_tree: bool = True) -> Repo:
 
 def _why_not(complaint: str, folder: str) -> str:
     if "not a git repository" in complaint:
-        return f"{shown(folder)} is not inside a git repository; run the audit in a checkout, or `git init` there."
+        return f"{shown(folder)} is in no git repository; run the audit in a checkout, or `git init` there."
     return f"git cannot read the repository at {shown(folder)}: {complaint}"
 
 

@@ -12,11 +12,13 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from council_tui.domain.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 Severity = Literal["HIGH", "MEDIUM", "LOW", "INFO"]
 
@@ -30,7 +32,7 @@ MAX_TEXT = 600
 MAX_EVIDENCE = 300
 
 
-class Blocked(Exception):  # noqa: N818 - the word of the output schema
+class Blocked(Exception):
     """The tool cannot begin; its text is one sentence that says what is missing and what to do."""
 
 
@@ -92,7 +94,10 @@ def _left_out(dropped: list[Finding]) -> Finding:
     counts = Counter(f.severity for f in dropped)
     parts = ", ".join(f"{counts[s]} {s}" for s in SEVERITIES if counts[s])
     return Finding(
-        "INFO", f"{len(dropped)} more findings were left out", f"Not listed here: {parts}.", (f"left out: {parts}",)
+        "INFO",
+        f"{len(dropped)} more findings were left out",
+        f"Not listed here: {parts}.",
+        (f"left out: {parts}",),
     )
 
 

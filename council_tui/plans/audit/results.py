@@ -1,4 +1,4 @@
-"""Reading what a test run said: counts and failures, from JUnit XML, go's events, or the tail of the output."""
+"""What a test run said: counts and failures, from JUnit XML, go's events, or the output's summary lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COLLECTION = "collection failure"
 """pytest's own words for a test file that could not be imported."""

@@ -13,15 +13,18 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from council_tui.plans.audit.report import Severity
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from council_tui.plans.audit.report import Severity
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A kind of secret. Group 1 of the pattern is the secret itself; `needle` must occur for it to be tried."""
+    """A kind of secret. Group 1 of the pattern is the secret; it is tried where `needle` occurs."""
 
     kind: str
     severity: Severity
@@ -40,7 +43,8 @@ RULES: tuple[Rule, ...] = (
         "private key",
         "HIGH",
         "PRIVATE KEY",
-        rf"-----BEGIN (?:(?:RSA|EC|DSA|OPENSSH|PGP) )?PRIVATE KEY(?: BLOCK)?-----{_KEY_BODY}([A-Za-z0-9+/=]{{40,}})",
+        rf"-----BEGIN (?:(?:RSA|EC|DSA|OPENSSH|PGP) )?PRIVATE KEY(?: BLOCK)?-----{_KEY_BODY}"
+        r"([A-Za-z0-9+/=]{40,})",
     ),
     _rule(
         "private key, encrypted",
@@ -51,7 +55,12 @@ RULES: tuple[Rule, ...] = (
     _rule("AWS access key id", "HIGH", "IA", r"(?<![A-Za-z0-9+/])((?:AKIA|ASIA)[A-Z2-7]{16})(?![A-Za-z0-9+/=])"),
     _rule("GitHub token", "HIGH", "gh", r"(?<![A-Za-z0-9_])(gh[pousr]_[A-Za-z0-9]{36,251})(?![A-Za-z0-9_])"),
     _rule("GitHub fine-grained token", "HIGH", "github_pat_", r"(github_pat_[A-Za-z0-9_]{82})(?![A-Za-z0-9_])"),
-    _rule("GitLab token", "HIGH", "gl", r"(?<![A-Za-z0-9_])(gl(?:pat|dt|rt|ptt|cbt|ft|soat)-[A-Za-z0-9_-]{20,64})"),
+    _rule(
+        "GitLab token",
+        "HIGH",
+        "gl",
+        r"(?<![A-Za-z0-9_])(gl(?:pat|dt|rt|ptt|cbt|ft|soat)-[A-Za-z0-9_-]{20,64})",
+    ),
     _rule("Slack token", "HIGH", "xox", r"(?<![A-Za-z0-9])(xox[abeoprs]-(?:\d+-)?[0-9A-Za-z-]{20,250})"),
     _rule(
         "Slack webhook",
@@ -70,7 +79,12 @@ RULES: tuple[Rule, ...] = (
     _rule("PyPI token", "HIGH", "pypi-", r"(pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,500})"),
     _rule("Hugging Face token", "HIGH", "hf_", r"(?<![A-Za-z0-9_])(hf_[A-Za-z]{34})(?![A-Za-z0-9_])"),
     _rule("SendGrid key", "HIGH", "SG.", r"(?<![A-Za-z0-9])(SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})"),
-    _rule("JSON web token", "MEDIUM", "eyJ", r"(?<![A-Za-z0-9_-])(eyJ[\w-]{10,500}\.eyJ[\w-]{10,2000}\.[\w-]{20,1000})"),
+    _rule(
+        "JSON web token",
+        "MEDIUM",
+        "eyJ",
+        r"(?<![A-Za-z0-9_-])(eyJ[\w-]{10,500}\.eyJ[\w-]{10,2000}\.[\w-]{20,1000})",
+    ),
     _rule(
         "password in a URL",
         "MEDIUM",
@@ -80,7 +94,17 @@ RULES: tuple[Rule, ...] = (
 )
 """Tried in this order; the first one to claim a string keeps it."""
 
-_WORDS = (b"secret", b"passw", b"token", b"api_key", b"api-key", b"apikey", b"access_key", b"accesskey", b"private_key")
+_WORDS = (
+    b"secret",
+    b"passw",
+    b"token",
+    b"api_key",
+    b"api-key",
+    b"apikey",
+    b"access_key",
+    b"accesskey",
+    b"private_key",
+)
 _NAMED = re.compile(
     rb"(?i)[\w.-]{0,40}(?:secret|passw(?:or)?d|token|api[_-]?key|access[_-]?key|private[_-]?key)[\w-]{0,24}[\"'\]]{0,2}"
     rb"\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:[brfu]?[\"'`]([^\"'`\s\\]{12,200})[\"'`]|([^\s\"'`;,#(){}\[\]<>$]{16,200})\s*$)"
@@ -90,8 +114,12 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3}|(.)\1{5,}|01234567|12345678|abcdef|qwerty|secret|passw|token|api.?key|process\.env|environ|getenv"
     rb"|not.?set|undefined|sha(?:256|384|512)-|^[\$%<{]|[{}<>]|\b(?:true|false|null|none)\b|^0x[0-9a-f]{40}$"
 )
-_WEAK_PASSWORD = re.compile(rb"(?i)^(?:pass\w*|pwd|pw|user\w*|root|admin|guest|postgres|mysql|git|x-oauth-basic|\W+|(.)\1*)$")
-_LOCAL = re.compile(rb"(?i)@(?:localhost|127\.|0\.0\.0\.0|\[?::1|[\w.-]*(?:example|test|local|invalid|internal)\b|\w+$)")
+_WEAK_PASSWORD = re.compile(
+    rb"(?i)^(?:pass\w*|pwd|pw|user\w*|root|admin|guest|postgres|mysql|git|x-oauth-basic|\W+|(.)\1*)$"
+)
+_LOCAL = re.compile(
+    rb"(?i)@(?:localhost|127\.|0\.0\.0\.0|\[?::1|[\w.-]*(?:example|test|local|invalid|internal)\b|\w+$)"
+)
 _ALLOWED = re.compile(rb"(?i)gitleaks:allow|pragma: ?allowlist secret|nosec\b|noqa: ?S10[5-7]")
 _CONFIG = re.compile(r"(?i)(^|/)\.env[\w.-]*$|\.(env|ini|cfg|conf|properties|toml|ya?ml|tfvars|sh|bash|zsh)$")
 MAX_LINE = 2000
@@ -160,11 +188,14 @@ def _accept(rule: Rule, match: re.Match[bytes]) -> bool:
         return not (_WEAK_PASSWORD.match(value) or _PLACEHOLDER.search(value) or _LOCAL.match(at))
     if rule.kind.startswith("private key"):
         return entropy(value) > 3
-    return not re.search(rb"(?i)example|x{6,}|(.)\1{7,}|0123456789|1234567890|abcdefghij|your", value) and entropy(value) > 3
+    return (
+        not re.search(rb"(?i)example|x{6,}|(.)\1{7,}|0123456789|1234567890|abcdefghij|your", value)
+        and entropy(value) > 3
+    )
 
 
 def find_secrets(data: bytes, path: str = "") -> Iterator[Hit]:
-    """Every string in `data` that looks like a secret, in order of kind. `path` says which rules fit the file."""
+    """Every string in `data` that looks like a secret, by kind. `path` says which rules fit the file."""
     claimed: set[bytes] = set()
     for rule in RULES:
         if rule.needle not in data:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from itertools import islice
 
 from council_tui.plans.audit.generated import debris, is_lock, is_test
-from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 from council_tui.plans.audit.repo import Entry, Repo, is_binary, open_repo, shown
+from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 from council_tui.plans.audit.secret_patterns import Hit, find_secrets
 
 MAX_HITS = 200
@@ -58,8 +58,8 @@ def _report_fixtures(report: Report, places: list[tuple[Entry, Hit]]) -> None:
     files = sorted({shown(entry.path) for entry, _ in places})
     report.add(
         "INFO",
-        f"{count(len(places), 'random string')} named like secrets in {count(len(files), 'test or example file')}",
-        "Most likely made up; make sure that none was copied from a real account: " + ", ".join(files[:8]),
+        f"{count(len(places), 'made-up secret')}, probably, in {count(len(files), 'test or example file')}",
+        "Random strings that are named like secrets; make sure that none is real: " + ", ".join(files[:8]),
         [f"{shown(e.path)}:{h.line}: {h.description()}" for e, h in places[:15]],
     )
 
@@ -81,7 +81,7 @@ def work(report: Report) -> None:
     repo.report_skipped(report)
     real = sum(1 for f in report.findings if f.severity in ("HIGH", "MEDIUM"))
     report.recommendation = (
-        f"Revoke or rotate {count(real, 'secret')} first, then take them out of the files; a secret that was pushed stays known."
+        f"Revoke {count(real, 'secret')} first, then clean the files; what was pushed stays known."
         if real
         else "Nothing to revoke: no real-looking secret in the files."
     )

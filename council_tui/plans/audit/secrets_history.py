@@ -9,16 +9,19 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from council_tui.plans.audit.generated import debris, is_lock
-from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.secret_patterns import Hit, find_secrets
 from council_tui.plans.audit.secrets_files import MAX_HITS, severity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
 
 COMMITS = 1_000
 SECONDS = 20.0
@@ -89,7 +92,16 @@ def _target(raw: bytes) -> str:
 def find_in_history(repo: Repo, state: Progressed) -> dict[str, tuple[Added, Hit]]:
     """The oldest commit inside the window for each secret, by digest."""
     found: dict[str, tuple[Added, Hit]] = {}
-    arguments = ("log", "--all", f"-n{COMMITS}", "-p", "-U0", "--no-ext-diff", "--no-textconv", "--no-renames")
+    arguments = (
+        "log",
+        "--all",
+        f"-n{COMMITS}",
+        "-p",
+        "-U0",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+    )
     form = ("--no-merges", "--diff-filter=AM", "--format=%x1e%H %as", "--dst-prefix=b/")
     skipped = (f":(top,exclude)*.{ending}" for ending in MACHINE_MADE)
     with repo.stream(*arguments, *form, "--", ":(top)", *skipped) as output:
@@ -109,15 +121,15 @@ def _still_there(repo: Repo, added: Added, hit: Hit) -> bool:
 
 
 def _report(report: Report, added: Added, hit: Hit) -> None:
-    path = shown(added.path)
+    path, line = shown(added.path), added.line + hit.line - 1
     report.add(
         severity_of(hit, added.path),
         f"{hit.kind[0].upper()}{hit.kind[1:]} in the history of {path}",
         f"Commit {added.sha[:12]} of {added.day} added it; it {hit.description()}. "
         "It is no longer in that file, but in every clone.",
-        f"git show {added.sha[:12]} -- {path}: line {added.line + hit.line - 1}, {hit.kind}, {hit.description()}",
+        f"git show {added.sha[:12]} -- {path}: line {line}, {hit.kind}, {hit.description()}",
         path=path,
-        line=added.line + hit.line - 1,
+        line=line,
     )
 
 

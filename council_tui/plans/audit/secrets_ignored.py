@@ -8,23 +8,35 @@ import stat
 import sys
 
 from council_tui.plans.audit.generated import debris, is_test, third_party
-from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, Severity, count, progress, run_tool
 
 LIST_SECONDS = 20.0
 LISTED = 20
 HEAD = 64 * 1024
 
-_TEMPLATE = re.compile(r"(?i)(example|sample|template|dist|default|defaults|tmpl|tpl|schema|test|ci)$|\.(md|js|ts|py|sh|d)$")
+_TEMPLATE = re.compile(
+    r"(?i)(example|sample|template|dist|default|defaults|tmpl|tpl|schema|test|ci)$|\.(md|js|ts|py|sh|d)$"
+)
 _ENV = re.compile(r"(?i)^\.env(\.[\w.-]+)?$|^[\w-]+\.env$|^\.envrc$")
 _KEY_NAME = re.compile(r"(?i)^id_(rsa|dsa|ecdsa|ed25519)(_sk)?$|\.(pem|key|p8|ppk)$")
 _STORE = re.compile(r"(?i)\.(p12|pfx|jks|keystore|kdbx)$")
-_LOGIN = re.compile(r"(?i)^(\.npmrc|\.pypirc|\.netrc|_netrc|\.git-credentials|\.dockercfg|\.pgpass|\.htpasswd|\.s3cfg)$")
-_CLOUD = re.compile(r"(?i)^(credentials(\.json)?|service[-_]?account[\w-]*\.json|client_secrets?[\w-]*\.json|[\w.-]*\.tfstate)$")
+_LOGIN = re.compile(
+    r"(?i)^(\.npmrc|\.pypirc|\.netrc|_netrc|\.git-credentials|\.dockercfg|\.pgpass|\.htpasswd|\.s3cfg)$"
+)
+_CLOUD = re.compile(
+    r"(?i)^(credentials(\.json)?|service[-_]?account[\w-]*\.json|client_secrets?[\w-]*\.json|[\w.-]*\.tfstate)$"
+)
 _PRIVATE = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|PuTTY-User-Key-File")
-_VALUE = re.compile(rb"(?im)^\s*(?:export\s+)?(\w*(?:secret|passw|token|key|credential|dsn|database_url)\w*)\s*=\s*[\"']?(?!\$|<)([^\s\"'#]{6,})")
-_AUTH = re.compile(rb"(?i)_auth(token)?\s*=\s*(?!\$)\S{8}|\bpassword\s*[=:]?\s*(?!\$)\S{4}|://[^\s:/]+:[^\s@]+@|:\$?\w+\$|^[^#\s:]+:\S{8}")
-_CLOUD_BODY = re.compile(rb"\"private_key\"|\"client_secret\"\s*:|\"refresh_token\"|aws_secret_access_key|\"terraform_version\"")
+_VALUE = re.compile(
+    rb"(?im)^\s*(?:export\s+)?(\w*(?:secret|passw|token|key|credential|dsn|database_url)\w*)\s*=\s*[\"']?(?!\$|<)([^\s\"'#]{6,})"
+)
+_AUTH = re.compile(
+    rb"(?i)_auth(token)?\s*=\s*(?!\$)\S{8}|\bpassword\s*[=:]?\s*(?!\$)\S{4}|://[^\s:/]+:[^\s@]+@|:\$?\w+\$|^[^#\s:]+:\S{8}"
+)
+_CLOUD_BODY = re.compile(
+    rb"\"private_key\"|\"client_secret\"\s*:|\"refresh_token\"|aws_secret_access_key|\"terraform_version\""
+)
 
 
 def holds(name: str, data: bytes) -> str | None:
@@ -60,11 +72,14 @@ def _open_to_all(repo: Repo, path: str) -> bool:
 def _judge(where: str, path: str, kind: str) -> tuple[Severity, str]:
     if where == "tracked":
         severity: Severity = "LOW" if is_test(path) else "HIGH"
-        text = "It is in the history of every clone. Replace what it holds, then `git rm --cached` it and ignore it."
+        text = "It is in every clone. Replace what it holds, then `git rm --cached` it and ignore it."
         return severity, text
     if where == "untracked":
         severity = "LOW" if is_test(path) else "MEDIUM"
-        return severity, "It is neither tracked nor ignored: one `git add .` commits it. Add it to .gitignore."
+        return (
+            severity,
+            "It is neither tracked nor ignored: one `git add .` commits it. Add it to .gitignore.",
+        )
     return "INFO", "Git ignores it, as it should; whoever may read this folder, an agent too, can read it."
 
 
@@ -95,7 +110,7 @@ def _tracked_but_ignored(repo: Repo, report: Report) -> None:
         report.add(
             "LOW",
             f"{count(len(paths), 'tracked file matches', 'tracked files match')} an ignore rule",
-            "Git goes on tracking them, so the rule does nothing for them; `git rm --cached` them, or drop the rule: "
+            "Git tracks them all the same; `git rm --cached` them, or drop the rule: "
             + ", ".join(shown(p) for p in paths[:LISTED]),
             [f"git ls-files -c -i --exclude-standard: {shown(p)}" for p in paths[:LISTED]],
             path=shown(paths[0]) if len(paths) == 1 else "",

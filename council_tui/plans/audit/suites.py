@@ -9,12 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from council_tui.plans.audit.repo import Repo
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from council_tui.plans.audit.repo import Repo
 
 PROBE_SECONDS = 30
 _NO_TEST = re.compile(r"no test specified")
@@ -34,7 +36,9 @@ class Suite:
     @property
     def shown(self) -> str:
         """The command as a person would type it, without the switches that only keep the project clean."""
-        plain = [word for word in self.argv if word not in ("-p", "no:cacheprovider") and not word.startswith("--junitxml")]
+        plain = [
+            word for word in self.argv if word not in ("-p", "no:cacheprovider") and not word.startswith("--junitxml")
+        ]
         return " ".join(plain)
 
 
@@ -98,7 +102,7 @@ def npm_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     locks = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun"))
     manager = next((tool for lock, tool in locks if lock in names), "npm")
     missing = "" if shutil.which(manager) else f"{manager}: install Node.js and {manager}"
-    wants = bool(json.loads(_text(repo, "package.json")).keys() & {"dependencies", "devDependencies"})
+    wants = "ependencies" in _text(repo, "package.json")
     if not missing and wants and not os.path.isdir(os.path.join(repo.root, "node_modules")):
         missing = f"the packages: `{manager} install`"
     return Suite(f"{manager} test", (manager, "run", "test"), f'package.json: "test": "{script}"', missing)
@@ -119,7 +123,14 @@ def cargo_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     if "Cargo.toml" not in names:
         return None
     missing = "" if shutil.which("cargo") else "cargo: install Rust from https://rustup.rs"
-    argv = ("cargo", "test", "--offline", "--no-fail-fast", "--target-dir", str(scratch / "target"))
+    argv: tuple[str, ...] = (
+        "cargo",
+        "test",
+        "--offline",
+        "--no-fail-fast",
+        "--target-dir",
+        str(scratch / "target"),
+    )
     if "Cargo.lock" in names:
         argv = (*argv, "--locked")
     return Suite("cargo test", argv, "Cargo.toml", missing)
@@ -182,7 +193,9 @@ def toolchain_environment(scratch: Path) -> dict[str, str]:
         "PYTHONUSERBASE": ".local",
     }
     known = {key: os.path.join(home, rest) for key, rest in places.items()}
-    return {k: v for k, v in known.items() if os.path.isdir(v)} | dict(os.environ) | own
+    # What this program was told about its own run and its own supervisor is not the tests' business.
+    passed = {k: v for k, v in os.environ.items() if not k.startswith(("COUNCIL_", "NOTIFY_", "WATCHDOG_", "GIT_"))}
+    return {k: v for k, v in known.items() if os.path.isdir(v)} | passed | own
 
 
 def _user() -> str:

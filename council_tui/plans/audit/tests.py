@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.repo import Repo, open_repo, shown
+from council_tui.plans.audit.report import Report, count, progress, run_tool
 from council_tui.plans.audit.results import COLLECTION, Counts, from_go, from_junit, from_output, tail
 from council_tui.plans.audit.suites import Suite, find_suites, toolchain_environment
 
@@ -50,13 +50,10 @@ def run_bounded(argv: tuple[str, ...], folder: str, scratch: Path, limit: float)
     log = scratch / "output"
     began = time.monotonic()
     with log.open("wb") as sink:
-        environment = toolchain_environment(scratch) | {NESTED: "1"}
-        # The supervisor's status socket is this program's, not the tests'.
-        environment.pop("NOTIFY_SOCKET", None)
         process = subprocess.Popen(
             argv,
             cwd=folder,
-            env=environment,
+            env=toolchain_environment(scratch) | {NESTED: "1"},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -75,7 +72,7 @@ def run_bounded(argv: tuple[str, ...], folder: str, scratch: Path, limit: float)
 
 
 def _ended(pid: int, began: float, limit: float, name: str) -> bool:
-    """Whether the process ends by itself within the limit; it stays a zombie, so that its id stays its own."""
+    """Whether the process ends by itself in time; it stays a zombie, so that its id stays its own."""
     watch = os.pidfd_open(pid)
     try:
         while (left := began + limit - time.monotonic()) > 0:
@@ -103,7 +100,12 @@ def report_run(report: Report, suite: Suite, run: Run, counts: Counts, limit: fl
     elif run.status == 0:
         report.add("INFO", f"{suite.name} passes: {numbers}", f"It took {run.seconds:.1f} s.", proof)
     elif suite.name == "pytest" and run.status == 5:
-        report.add("LOW", "pytest found no tests", f"pytest is set up ({suite.because}), but collects nothing.", proof)
+        report.add(
+            "LOW",
+            "pytest found no tests",
+            f"pytest is set up ({suite.because}), but collects nothing.",
+            proof,
+        )
     elif missing := next((fix for mark, fix in UNPREPARED if mark in run.output), ""):
         report.add("MEDIUM", f"{suite.name} could not be run", f"Something is missing: {missing}.", proof)
     elif counts.failures and all(f.reason.startswith(COLLECTION) for f in counts.failures) and not counts.passed:
@@ -119,7 +121,8 @@ def _report_collection(report: Report, suite: Suite, counts: Counts, proof: list
     report.add(
         "MEDIUM",
         f"{suite.name} could not be run: {count(len(counts.failures), 'file')} cannot be imported",
-        f"Most often ({len(hit)}): {reason.removeprefix(COLLECTION).strip(': ')}. It ran with {suite.argv[0]}; "
+        f"Most often ({len(hit)}): {reason.removeprefix(COLLECTION).strip(': ')}. "
+        f"It ran with {suite.argv[0]}; "
         "install the project and its test dependencies in .venv at its top, which is looked for first.",
         proof,
     )

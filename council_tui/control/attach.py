@@ -1,0 +1,120 @@
+"""A door through another process's supervisor: reads its pictures, sends it intents, owns nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from council_tui.control.proof import entries, pins_of, verify
+from council_tui.control.views import (
+    Detail,
+    DraftCheck,
+    EntryView,
+    QuitOutcome,
+    ReapPreview,
+    RoomView,
+    SpawnDraft,
+    VerifyView,
+)
+from council_tui.domain.errors import CouncilError, Refused
+from council_tui.runner.channel import Peer, PeerGone, UnknownMethod
+
+if TYPE_CHECKING:
+    from council_tui.board.home import Home
+    from council_tui.domain.wire import Call
+
+T = TypeVar("T")
+ANSWER_SECONDS = 5.0
+
+
+async def _nothing_offered(peer: Peer, call: Call) -> Any:  # noqa: ANN401
+    raise UnknownMethod(f"a front end does not offer {call.method!r}")
+
+
+class Attached:
+    """A `CouncilDoor` to a council that another process runs."""
+
+    def __init__(self, home: Home, peer: Peer, owner: int) -> None:
+        self.home = home
+        self.owner = owner
+        """Pid of the process that runs the council."""
+        self._peer = peer
+        self._room: RoomView | None = None
+
+    @classmethod
+    async def open(cls, home: Home) -> Attached:
+        """Connect to the supervisor of a home. Raises `CouncilError` when none answers."""
+        loop = asyncio.get_running_loop()
+        try:
+            _, peer = await loop.create_unix_connection(lambda: Peer(_nothing_offered), str(home.socket))
+        except OSError as error:
+            raise CouncilError(f"no council answers in {home.root}: {error.strerror}") from None
+        answer = await peer.call("attach", {}, ANSWER_SECONDS)
+        return cls(home, peer, int(answer["pid"]))
+
+    async def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401
+        try:
+            return await self._peer.call(method, dict(params), ANSWER_SECONDS)
+        except PeerGone:
+            raise CouncilError(f"process {self.owner}, which ran this council, has ended") from None
+        except TimeoutError:
+            raise CouncilError(f"process {self.owner} has not answered for {ANSWER_SECONDS:g} s") from None
+
+    async def room(self) -> RoomView:
+        """The present picture; the last one when nothing has changed since."""
+        known = self._room.version if self._room else -1
+        raw = await self._ask("room", version=known)
+        if self._room is None or raw["version"] != known:
+            self._room = replace(TypeAdapter(RoomView).validate_python(raw), attached=True)
+        return self._room
+
+    async def detail(self, ident: str) -> Detail:
+        """An agent or a card in full."""
+        return _view(Detail, await self._ask("detail", ident=ident))
+
+    async def check_draft(self, draft: SpawnDraft) -> DraftCheck:
+        """Hold a draft against the rules; starts nothing."""
+        return _view(DraftCheck, await self._ask("check_draft", draft=asdict(draft)))
+
+    async def spawn(self, draft: SpawnDraft) -> str:
+        """Send the contract through its office; the card's id."""
+        return str(await self._ask("spawn", draft=asdict(draft)))
+
+    async def preview_reap(self, agent: str) -> ReapPreview:
+        """What a reap of this agent would end."""
+        return _view(ReapPreview, await self._ask("preview_reap", agent=agent))
+
+    async def reap(self, agent: str) -> None:
+        """Reap an agent and all below it; returns once it has begun."""
+        await self._ask("reap", agent=agent)
+
+    async def pause(self, paused: bool) -> None:
+        """Hold dispatch back, or go on."""
+        await self._ask("pause", paused=paused)
+
+    async def entries(self, start: int = 0, limit: int = 500) -> tuple[EntryView, ...]:
+        """Rows of the ledger, read from the file."""
+        return await entries(self.home.ledger, start, limit)
+
+    async def verify(self, index: int | None = None) -> VerifyView:
+        """Verify one entry, or the whole ledger, from the file."""
+        return await verify(self.home.ledger, pins_of(self.home), index)
+
+    async def drain(self) -> QuitOutcome:
+        """Refused: whoever runs the council drains it."""
+        raise Refused("drain", f"process {self.owner} runs this council; end it there")
+
+    async def living(self) -> int:
+        """None that would end with this front end."""
+        return 0
+
+    def close(self) -> None:
+        """Leave; the council goes on."""
+        self._peer.close()
+
+
+def _view(kind: type[T], raw: object) -> T:
+    return TypeAdapter(kind).validate_python(raw)

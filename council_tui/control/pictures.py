@@ -1,0 +1,395 @@
+"""Frozen views of a living council: built when they are pulled, from the board's tables and the seats."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections import deque
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from council_tui.control.telling import event_view, short
+from council_tui.control.views import (
+    AgentView,
+    CardView,
+    Detail,
+    EventView,
+    Health,
+    LedgerView,
+    ProcessView,
+    ReapPreview,
+    RoomView,
+    VerifyView,
+)
+from council_tui.domain.card import WAITING_BLOCKS, CardState
+from council_tui.domain.errors import Refused
+from council_tui.domain.events import Event, EventKind
+from council_tui.domain.hierarchy import KINDS, PARENTS, dual_note
+from council_tui.domain.lifecycle import Phase
+from council_tui.domain.text import safe, safe_bytes
+from council_tui.runner import guard
+
+if TYPE_CHECKING:
+    from council_tui.board.projection import Agent, Card
+    from council_tui.fleet.fleet import Fleet
+    from council_tui.supervisor.seat import Seat
+    from council_tui.supervisor.supervisor import Supervisor
+
+EVENTS_KEPT = 500
+LOG_TAIL = 16 * 1024
+
+
+def seconds_since(at: str, now: datetime) -> float:
+    """Seconds from an RFC 3339 time to `now`, for display only."""
+    return max(0.0, (now - datetime.fromisoformat(at)).total_seconds())
+
+
+def processes_below(pid: int) -> tuple[ProcessView, ...]:
+    """An agent's processes: its runner, then all below it."""
+    top = guard.read_process(pid)
+    tree = ([top] if top is not None else []) + guard.descendants(pid)
+    return tuple(ProcessView(p.pid, p.ppid, p.state, _command(p.pid)) for p in tree)
+
+
+def _command(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return safe_bytes(raw.replace(b"\0", b" ").strip(), 200)
+
+
+class Pictures:
+    """Builds views for one supervisor."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._sup = supervisor
+        self.fleet: Fleet | None = None
+        self.note = ""
+        self._events: deque[EventView] = deque(maxlen=EVENTS_KEPT)
+        self._verdict = LedgerView()
+        self._changes = 0
+
+    # what happened
+
+    def load(self) -> None:
+        """Fill the event log with the end of the journal."""
+        path = self._sup.home.board
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            rows = connection.execute("SELECT * FROM journal ORDER BY seq DESC LIMIT ?", (EVENTS_KEPT,)).fetchall()
+        connection.close()
+        for seq, at, kind, agent, card, run, data in reversed(rows):
+            self._events.append(
+                event_view(Event(seq, at, EventKind(kind), agent, card, run, json.loads(data)), self._title)
+            )
+
+    def heard(self, event: Event) -> None:
+        """One more line of the event log."""
+        self._events.append(event_view(event, self._title))
+
+    def verified(self, found: VerifyView) -> None:
+        """The ledger as a whole was verified."""
+        self._changes += 1
+        self._verdict = LedgerView(verdict=found.verdict, verified=found.checked)
+
+    def _title(self, card: str) -> str:
+        found = self._sup.board.tables.cards.get(card)
+        return found.plan_id if found is not None else card
+
+    # the room
+
+    def room(self) -> RoomView:
+        """The present picture."""
+        sup = self._sup
+        tables = sup.board.tables
+        agents = self._agents()
+        cards = [c for c in tables.cards.values() if c.kind != "office"]
+        now = datetime.now(UTC)
+        return RoomView(
+            version=tables.seq + sup.beats_heard + self._changes,
+            fleet=self.fleet.name if self.fleet else "council",
+            clock=now.strftime("%H:%M:%SZ"),
+            agents=tuple(agents),
+            cards=tuple(self._card(card, now) for card in cards),
+            events=tuple(self._events),
+            ledger=LedgerView(sup.ledger.size, sup.ledger.root, self._verdict.verdict, self._verdict.verified),
+            paused=self.fleet.paused if self.fleet else False,
+            waiting=sum(1 for c in cards if c.block in WAITING_BLOCKS) + sum(1 for a in agents if a.health == "held"),
+            note=self.note,
+        )
+
+    def _agents(self) -> list[AgentView]:
+        tables = self._sup.board.tables
+        newest: dict[str, str] = {}
+        for agent in tables.agents.values():
+            if agent.kind in PARENTS and (agent.kind not in newest or not agent.ended):
+                newest[agent.kind] = agent.name
+        views = [self._hermes(len(newest))]
+        children: dict[str, int] = {}
+        shown: list[tuple[Agent, str]] = []
+        for agent in tables.agents.values():
+            if agent.kind in PARENTS and newest[agent.kind] != agent.name:
+                continue
+            parent = agent.parent or ""
+            kind = parent.partition(":")[0]
+            # Children of an earlier session's office hang below the one that holds that office now.
+            parent = self._sup.hermes if kind == "hermes" else newest.get(kind, parent)
+            children[parent] = children.get(parent, 0) + 1
+            shown.append((agent, parent))
+        order = {kind: index for index, kind in enumerate(PARENTS)}
+        shown.sort(key=lambda pair: order.get(pair[0].kind, len(order)))
+        return views + [self._agent(agent, parent, children.get(agent.name, 0)) for agent, parent in shown]
+
+    def _hermes(self, offices: int) -> AgentView:
+        sup = self._sup
+        return AgentView(
+            name=sup.hermes,
+            label="Hermes",
+            kind="hermes",
+            parent=None,
+            health="alive",
+            phase="dispatching" if not (self.fleet and self.fleet.paused) else "paused",
+            children=offices,
+            age_seconds=0.0,
+            beats=tuple(sup.own_beats[-30:]),
+            beat_count=len(sup.own_beats),
+            beat_seconds=0.2,
+            started_seconds=sup.clock() - sup.started,
+        )
+
+    def _agent(self, agent: Agent, parent: str, children: int) -> AgentView:
+        seat = self._sup.by_agent.get(agent.name)
+        if seat is None:
+            return AgentView(
+                name=agent.name,
+                label=agent.label,
+                kind=agent.kind,
+                parent=parent,
+                health=self._ended_health(agent),
+                phase=agent.phase,
+                card=agent.card,
+                run=agent.run,
+                children=children,
+                enforcement=agent.enforcement,
+                status=agent.status,
+            )
+        return self._living(agent, seat, parent, children)
+
+    def _living(self, agent: Agent, seat: Seat, parent: str, children: int) -> AgentView:
+        now, state = self._sup.clock(), seat.state
+        timing = state.timing
+        return AgentView(
+            name=agent.name,
+            label=agent.label,
+            kind=agent.kind,
+            parent=parent,
+            health=self._living_health(seat),
+            phase=str(state.phase),
+            card=agent.card,
+            run=agent.run,
+            pid=seat.pid,
+            children=children,
+            age_seconds=None if state.last_beat is None else now - state.last_beat,
+            ttl_seconds=None
+            if timing.ttl is None or state.acknowledged is None
+            else max(0.0, state.acknowledged + timing.ttl - now),
+            deadline_seconds=None
+            if state.acknowledged is not None or not timing.requires_ack
+            else max(0.0, state.started + timing.window - now),
+            beats=tuple(seat.beats),
+            beat_count=seat.beat_count,
+            beat_seconds=timing.interval,
+            slice_used=seat.slice_used,
+            slice_limit=seat.context.memory_slice.limit_bytes,
+            enforcement=seat.enforcement,
+            status=seat.status,
+            started_seconds=now - seat.opened,
+        )
+
+    @staticmethod
+    def _living_health(seat: Seat) -> Health:
+        phase = seat.state.phase
+        if phase is Phase.HELD:
+            return "held"
+        if phase is Phase.REAPING:
+            fail = seat.state.outcome.fail if seat.state.outcome else None
+            return "orphan" if fail == "orphaned" else "failed"
+        if seat.state.acknowledged is None:
+            return "offered"
+        return "late" if seat.state.late else "alive"
+
+    def _ended_health(self, agent: Agent) -> Health:
+        run = self._sup.board.tables.runs.get(agent.run)
+        outcome = run.outcome if run is not None else None
+        if outcome in (None, "done"):
+            return "ended"
+        if outcome == "orphaned":
+            return "orphan"
+        return "waiting" if outcome in WAITING_BLOCKS else "failed"
+
+    @staticmethod
+    def _card(card: Card, now: datetime) -> CardView:
+        return CardView(
+            id=card.id,
+            title=safe(card.title, 200),
+            state=str(card.state),
+            label=card.plan_id,
+            parent_agent=card.parent_agent,
+            agent=card.agent,
+            run=card.run,
+            attempt=card.attempt,
+            block=card.block,
+            fail=card.fail,
+            reason=safe(card.reason, 300),
+            after=tuple(card.after),
+            kind=card.kind,
+            priority=card.priority,
+            findings=card.findings,
+            entry=card.entry,
+            age_seconds=seconds_since(card.moved, now),
+        )
+
+    # one thing in full
+
+    async def detail(self, ident: str) -> Detail:
+        """An agent (by name) or a card (by id). Raises `Refused` when there is none."""
+        tables = self._sup.board.tables
+        if ident == self._sup.hermes:
+            return self._hermes_detail()
+        if ident in tables.agents:
+            return await self._agent_detail(tables.agents[ident])
+        if ident in tables.cards:
+            return self._card_detail(tables.cards[ident])
+        raise Refused("id", f"there is no agent or card {safe(ident, 80)}")
+
+    def _hermes_detail(self) -> Detail:
+        office, sup = KINDS["hermes"], self._sup
+        facts = (
+            ("", "identity"),
+            ("name", sup.hermes),
+            ("solid", f"{office.solid}, {dual_note('hermes')}"),
+            ("owns", office.duty),
+            ("root key", sup.root_public.hex()),
+            ("", "home"),
+            ("path", safe(str(sup.home.root), 400)),
+            ("ledger", f"{sup.ledger.size} entries, {sup.ledger.origin}"),
+        )
+        return Detail("Hermes", facts, self._history(agent=sup.hermes))
+
+    def _history(self, *, agent: str | None = None, card: str | None = None) -> tuple[str, ...]:
+        return tuple(
+            f"{e.at[11:19]}  {e.text}"
+            for e in self._events
+            if (agent is not None and e.agent == agent) or (card is not None and e.card == card)
+        )
+
+    async def _agent_detail(self, agent: Agent) -> Detail:
+        run = self._sup.board.tables.runs.get(agent.run)
+        seat = self._sup.by_agent.get(agent.name)
+        contract = run.contract if run is not None else {}
+        facts = [
+            ("", "identity"),
+            ("name", agent.name),
+            ("parent", f"{short(agent.parent)} ({agent.parent})"),
+            ("solid", self._solid(agent)),
+            ("card", agent.card or "none"),
+            ("run", f"{agent.run}, attempt {run.attempt if run else '?'}"),
+            ("phase", agent.phase),
+            ("key", agent.key_id[:32]),
+            ("enforced", agent.enforcement),
+            *_contract_facts(contract),
+        ]
+        if seat is not None:
+            used, limit = seat.slice_used, seat.context.memory_slice.limit_bytes
+            facts += [
+                ("slice used", f"{used:,} of {limit:,} bytes (soft)"),
+                ("status", seat.status or "none"),
+            ]
+        if run is not None and run.ended is not None:
+            facts += [("", "end"), ("outcome", run.outcome or ""), ("reason", safe(run.reason, 300))]
+        processes = await asyncio.to_thread(processes_below, seat.pid) if seat is not None and seat.pid else ()
+        log = await asyncio.to_thread(self._log_tail, agent.run)
+        return Detail(agent.label, tuple(facts), self._history(agent=agent.name), log, processes)
+
+    @staticmethod
+    def _solid(agent: Agent) -> str:
+        office = KINDS[agent.kind]
+        return f"{office.solid}, {dual_note(agent.kind)}" if agent.kind in PARENTS else f"{office.solid} ({agent.kind})"
+
+    def _log_tail(self, run: str) -> tuple[str, ...]:
+        path = self._sup.home.logs / run / "output.log"
+        try:
+            with path.open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - LOG_TAIL))
+                raw = file.read()
+        except OSError:
+            return ()
+        return tuple(safe_bytes(line, 500) for line in raw.split(b"\n")[-200:] if line)
+
+    def _card_detail(self, card: Card) -> Detail:
+        order = card.order
+        envelope = order.get("envelope", {})
+        derived = envelope.get("derived", ())
+        facts = [
+            ("", "card"),
+            ("id", card.id),
+            ("state", str(card.state) + (f" ({card.block or card.fail})" if card.block or card.fail else "")),
+            ("reason", safe(card.reason, 300)),
+            ("parent", f"{short(card.parent_agent)} ({card.parent_agent})"),
+            ("agent", card.agent or "none yet"),
+            ("attempt", f"{card.attempt} of {card.attempts}"),
+            ("after", ", ".join(card.after) or "nothing"),
+            ("ledger", f"entry {card.entry}" if card.entry is not None else "no signed report yet"),
+            ("", "envelope"),
+            ("command", safe(" ".join(order.get("run", ())), 400)),
+        ]
+        for key in ("task_name", "task_description", "autonomy_band", "time_budget_minutes", "rollback_plan"):
+            mark = " (derived)" if key in derived else ""
+            facts.append((key, safe(str(envelope.get(key, "")), 400) + mark))
+        comments = tuple(f"{c['at'][11:19]}  {safe(c['author'], 60)}: {safe(c['text'], 400)}" for c in card.comments)
+        return Detail(safe(card.title, 200), tuple(facts), self._history(card=card.id) + comments, _result_lines(card))
+
+    def preview(self, seat: Seat) -> ReapPreview:
+        """What a reap of this seat would end."""
+        below: list[str] = []
+        queue = [seat.agent]
+        while queue:
+            for child in self._sup.children_of(queue.pop()):
+                queue.append(child.agent)
+                below.insert(0, child.label)
+        processes = processes_below(seat.pid) if seat.pid is not None else ()
+        note = f"SIGTERM, {seat.state.timing.grace:g} s, SIGKILL; its slice is cleared and its authority revoked"
+        return ReapPreview(seat.agent, seat.label, self._living_health(seat), processes, tuple(below), note)
+
+
+def _contract_facts(contract: dict[str, object]) -> list[tuple[str, str]]:
+    """The five families as the agent's screen shows them."""
+    facts: list[tuple[str, str]] = []
+    for family in ("memory_slice", "inheritance", "kanban_handoff", "lifecycle_policy"):
+        values = contract.get(family)
+        if not isinstance(values, dict):
+            continue
+        facts.append(("", family.replace("_", " ")))
+        for key, value in values.items():
+            if value not in (None, "", []):
+                shown = ", ".join(str(v) for v in value) if isinstance(value, list) else str(value)
+                facts.append((key.replace("_", " "), safe(shown, 300)))
+    if "sha256" in contract:
+        facts += [("", "contract"), ("sha256", str(contract["sha256"]))]
+    return facts
+
+
+def _result_lines(card: Card) -> tuple[str, ...]:
+    lines: list[str] = []
+    for finding in card.result.get("findings", ()):
+        if isinstance(finding, dict):
+            where = f"{finding.get('path', '')}:{finding.get('line', '')}".strip(":")
+            words = finding.get("title") or finding.get("description") or "finding"
+            lines.append(safe(f"{finding.get('severity', 'INFO')}  {words}  {where}", 300))
+    lines += [safe(f"evidence  {item}", 300) for item in card.result.get("evidence", ()) if isinstance(item, str)]
+    if card.state is CardState.DONE and not lines:
+        lines.append("no findings")
+    return tuple(lines)

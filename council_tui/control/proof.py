@@ -1,0 +1,107 @@
+"""The ledger for front ends: rows that are safe to show, and verifications in words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from council_tui.control.views import EntryView, VerifyView
+from council_tui.domain.errors import CouncilError
+from council_tui.domain.text import safe
+from council_tui.ledger import reading
+from council_tui.ledger.envelope import open_strict
+from council_tui.ledger.statement import Statement, read
+from council_tui.ledger.verdicts import BadEntry
+from council_tui.ledger.verify import verify_entry, verify_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from council_tui.board.home import Home
+
+
+def _detail(said: Statement) -> str:
+    fields = said.fields
+    match said.kind:
+        case "delegation":
+            return f"{fields['child']} at depth {fields['depth']}"
+        case "ascension":
+            return f"{fields['status']}, {fields['findings']} findings: {fields['summary']}"
+        case "observation":
+            how = f"signal {fields['signal']}" if fields["signal"] else f"exit {fields['exit_status']}"
+            return f"{fields['of']} ended with {how} after {fields['wall_ms']} ms"
+        case "revocation":
+            return f"{fields['of']}: {fields['reason']}"
+        case "report":
+            return str(fields["title"])
+        case _:
+            return f"contract {fields['contract'][:16]}…" if "contract" in fields else ""
+
+
+def entry_view(row: reading.Row) -> EntryView:
+    """One row; an entry that cannot be read is shown as what is wrong with it."""
+    try:
+        said = read(open_strict(row.raw).payload)
+    except BadEntry as error:
+        return EntryView(row.index, "?", "", "", "", row.leaf, str(error.verdict), safe(str(error), 200))
+    at = datetime.fromtimestamp(min(said.at, 253402300799), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    card = next((name for name, _ in said.subjects if name.startswith("t_")), str(said.fields.get("card", "")))
+    return EntryView(
+        row.index,
+        said.kind,
+        safe(said.agent, 120),
+        safe(card, 64),
+        at,
+        row.leaf,
+        "",
+        safe(_detail(said), 200),
+    )
+
+
+async def entries(path: Path, start: int, limit: int) -> tuple[EntryView, ...]:
+    """Rows of the ledger from an index on; none when there is no ledger yet."""
+    if not path.exists():
+        return ()
+    return tuple(entry_view(row) for row in await reading.rows(path, start, limit))
+
+
+async def verify(path: Path, pins: Pins, index: int | None) -> VerifyView:
+    """Verify one entry, or all, in a thread."""
+    if index is not None:
+        one = await asyncio.to_thread(verify_entry, path, index, pins.root, pins.log)
+        lines = tuple(safe(str(check), 300) for check in one.checks)
+        return VerifyView(str(one.verdict), 1, None if one.verdict == "VALID" else index, lines)
+    report = await asyncio.to_thread(verify_log, path, root_public=pins.root, log_public=pins.log)
+    lines = tuple(
+        safe(
+            f"{'entry ' + str(bad.index) if bad.index is not None else 'log'}: {bad.verdict}: {bad.detail}. "
+            f"{bad.next_step}",
+            400,
+        )
+        for bad in report.bad[:20]
+    ) or (f"{report.checked} entries, signatures, lineage, tree and head are sound",)
+    first = report.bad[0].index if report.bad else None
+    return VerifyView(str(report.verdict), report.checked, first, lines)
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The keys that a home's ledger is held against."""
+
+    root: bytes
+    log: bytes
+
+
+def pins_of(home: Home) -> Pins:
+    """The pinned public keys. Raises `CouncilError` with one sentence when there are none."""
+    path = home.keys / "pins.json"
+    try:
+        raw = json.loads(path.read_text(encoding="ascii"))
+        return Pins(bytes.fromhex(raw["root"]), bytes.fromhex(raw["log"]))
+    except FileNotFoundError:
+        raise CouncilError(f"{path} is missing; there is no key to hold the ledger against") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise CouncilError(f"{path} cannot be read: {error}") from None
