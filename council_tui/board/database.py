@@ -7,6 +7,7 @@ carry everything that arrived while the last one ran.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import sqlite3
 import threading
@@ -135,6 +136,15 @@ class Writer:
                 job.error = job.error or error
 
 
+def read_only_uri(path: Path) -> str:
+    """The URI that opens a file for reading only, also where it lies on a medium that nobody can write to."""
+    mode = "mode=ro"
+    if not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        # SQLite cannot make the file that readers of a WAL share, and nobody can write either.
+        mode = "mode=ro&immutable=1"
+    return f"{path.absolute().as_uri()}?{mode}"
+
+
 def read_only(path: Path) -> aiosqlite.Connection:
     """A connection that cannot write, for `async with`; it sees each commit as a whole."""
-    return aiosqlite.connect(f"file:{path}?mode=ro", uri=True)
+    return aiosqlite.connect(read_only_uri(path), uri=True)

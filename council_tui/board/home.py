@@ -94,14 +94,22 @@ class Home:
 
 
 def find_home(explicit: str | None, cwd: Path) -> Home:
-    """--home, else COUNCIL_HOME, else the nearest .council upwards, else the user's data directory."""
+    """--home, else COUNCIL_HOME, else the nearest .council upwards, else a place for a new one.
+
+    A new home is made in the git repository that `cwd` lies in, so that every command in there finds it
+    again; where there is none, or it cannot be written to, in the user's data directory.
+    """
     if explicit:
         return Home(Path(explicit).absolute())
     if named := os.environ.get("COUNCIL_HOME"):
         return Home(Path(named).absolute())
-    for folder in (cwd, *cwd.parents):
+    folders = (cwd, *cwd.parents)
+    for folder in folders:
         if (folder / DIRECTORY).is_dir():
             return Home(folder / DIRECTORY)
+    top = next((folder for folder in folders if (folder / ".git").exists()), None)
+    if top is not None and os.access(top, os.W_OK | os.X_OK):
+        return Home(top / DIRECTORY)
     from platformdirs import user_data_path
 
     return Home(user_data_path("council", appauthor=False))
@@ -136,6 +144,22 @@ class OwnerLock:
             return int(self._path.read_text(encoding="ascii").strip())
         except (OSError, ValueError):
             return None
+
+    def held(self) -> int | None:
+        """The pid of the process that owns the home at this moment, or None; takes nothing itself.
+
+        It asks the kernel's list (proc_locks(5)): trying the lock would keep its next owner out.
+        """
+        try:
+            inode = self._path.stat().st_ino
+            lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+        except OSError:
+            return None
+        locked = any(
+            fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode)
+            for fields in (line.split() for line in lines if "->" not in line)
+        )
+        return self.owner() if locked else None
 
     def release(self) -> None:
         """Give the home back."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding
@@ -17,8 +16,14 @@ from council_tui.console.pulse import Picture, Pulse
 from council_tui.console.screens.base import CouncilScreen
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.screens.room import RoomScreen
-from council_tui.control.views import CouncilDoor, QuitOutcome
 from council_tui.domain.errors import CouncilError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from textual.worker import Worker
+
+    from council_tui.control.views import CouncilDoor, QuitOutcome
 
 T = TypeVar("T")
 
@@ -39,6 +44,8 @@ class CouncilApp(App[None]):
     ]
     COMMANDS: ClassVar = {RegistryCommands}
     COMMAND_PALETTE_BINDING: ClassVar = "ctrl+p"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012 - Textual's own type
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - Textual's own type
     PULSE_SECONDS: ClassVar[float] = 0.25
 
     def __init__(
@@ -93,7 +100,7 @@ class CouncilApp(App[None]):
             if self.pulse.overdue():
                 self.show(self.pulse.picture)
             return
-        self.run_worker(self._pull, group="pulse")
+        self._work(self._pull, "pulse")
 
     async def _pull(self) -> None:
         picture = await self.pulse.pull()
@@ -166,7 +173,13 @@ class CouncilApp(App[None]):
                 return
             then(answer)
 
-        self.run_worker(run, group=group, exclusive=exclusive)
+        self._work(run, group, exclusive)
+
+    def _work(
+        self, run: Callable[[], Coroutine[None, None, None]], group: str, exclusive: bool = False
+    ) -> Worker[None]:
+        # given as a function: a coroutine that is never started would be a warning at exit
+        return self.run_worker(run, group=group, exclusive=exclusive)
 
     def switch_theme(self) -> None:
         """Dark or light."""

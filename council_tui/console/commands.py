@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +10,8 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from council_tui.console import keymap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from council_tui.console.app import CouncilApp
 
 _NOT_HERE = frozenset({"palette", "move", "page", "end", "pane", "back", "next-pane", "previous-pane"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Action:
                 for key in self.keys
             ]
         return [
-            Binding(key, call, self.words, show=False, id=self.id, priority=key in self.priority)
-            for key in self.keys
+            Binding(key, call, self.words, show=False, id=self.id, priority=key in self.priority) for key in self.keys
         ]
 
     @property
@@ -120,7 +119,7 @@ PLACES: dict[str, str] = {
 BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
 
 
-def bindings(where: str) -> list[Binding]:
+def bindings(where: str) -> list[BindingType]:
     """The bindings of one place."""
     return [binding for action in ACTIONS if action.where == where for binding in action.bindings()]
 

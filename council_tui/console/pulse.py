@@ -1,4 +1,4 @@
-"""Four times a second: pull a picture and hand it to the screen. The council never pushes and the screen never waits."""
+"""Four times a second, pull a picture. The council never pushes and the screen never waits."""
 
 from __future__ import annotations
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import TYPE_CHECKING
 
 from council_tui.console.app import CouncilApp
 from council_tui.console.glyphs import needs_ascii
-from council_tui.control.views import CouncilDoor, QuitOutcome
+
+if TYPE_CHECKING:
+    from council_tui.control.views import CouncilDoor, QuitOutcome
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 NAMES = ("app", "lists", "room", "screens", "dialogs")
@@ -14,6 +14,6 @@ def folder() -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / "styles"
 
 
-def paths() -> list[str | Path]:
+def paths() -> list[str | PurePath]:
     """The sheets in the order in which they apply."""
     return [folder() / f"{name}.tcss" for name in NAMES]

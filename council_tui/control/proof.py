@@ -63,7 +63,7 @@ def entry_view(row: reading.Row) -> EntryView:
 
 async def entries(path: Path, start: int, limit: int) -> tuple[EntryView, ...]:
     """Rows of the ledger from an index on; none when there is no ledger yet."""
-    if not path.exists():
+    if not await asyncio.to_thread(path.exists):
         return ()
     return tuple(entry_view(row) for row in await reading.rows(path, start, limit))
 

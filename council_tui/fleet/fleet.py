@@ -85,7 +85,7 @@ class Fleet:
     async def _open_office(self, order: Order) -> None:
         card, draft = self.sup.new_card(order, self.sup.hermes, None)
         self.sup.board.append(draft, Draft(K.CARD_READY, self.sup.hermes, card))
-        seat = await self.sup.spawn(card)
+        seat = await self.sup.births.spawn(card)
         deadline = self.sup.clock() + OFFICE_PATIENCE
         while seat.state.phase is not Phase.RUNNING:
             if seat.ended.is_set() or self.sup.clock() > deadline:
@@ -125,10 +125,10 @@ class Fleet:
     def _heard(self, event: Event) -> None:
         self._changed.set()
 
-    async def _wait(self, timeout: float) -> None:
+    async def _wait(self, at_most: float) -> None:
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), timeout)
+            await asyncio.wait_for(self._changed.wait(), at_most)
 
     def pause(self, paused: bool) -> None:
         """Hold dispatch back, or go on."""
@@ -138,9 +138,9 @@ class Fleet:
 
     async def run(self) -> None:
         """Dispatch until nothing is left to do without a person. Raises the supervisor's fault if it has one."""
-        while not self._draining:
+        while True:
             self.turn()
-            if not self.paused and self._over():
+            if self._over():
                 return
             await self._wait(0.5)
             self._check_time()
@@ -157,7 +157,9 @@ class Fleet:
 
     def _over(self) -> bool:
         busy = any(seat.kind not in PARENTS for seat in self.sup.seats.values())
-        return not busy and not self._starting and not unfinished(self.sup.board.tables.cards.values())
+        if busy or self._starting:
+            return False
+        return self._draining or (not self.paused and not unfinished(self.sup.board.tables.cards.values()))
 
     def turn(self) -> None:
         """One look at the board, carried out."""
@@ -197,7 +199,7 @@ class Fleet:
     async def _spawn(self, card: Card) -> None:
         below = tuple(o for o in self._orders.values() if o.kind == "microshark" and o.parent == card.plan_id)
         try:
-            await self.sup.spawn(card.id, below if card.kind == "child" else ())
+            await self.sup.births.spawn(card.id, below if card.kind == "child" else ())
         except Refused as error:
             if card.state is CardState.READY:
                 self._block(card.id, "capability", str(error))

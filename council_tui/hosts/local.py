@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from council_tui.runner.main import RunnerSpec
+    from council_tui.runner.spec import RunnerSpec
 
 PACKET = 64 * 1024
 

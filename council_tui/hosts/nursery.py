@@ -23,7 +23,8 @@ from contextlib import suppress
 from typing import Any
 
 from council_tui.runner import guard
-from council_tui.runner.main import RunnerSpec, run
+from council_tui.runner.main import run
+from council_tui.runner.spec import RunnerSpec
 
 PACKET = 64 * 1024
 GRACE_SECONDS = 5.0

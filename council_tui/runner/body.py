@@ -124,8 +124,9 @@ class Body:
         if guard.signal_tree(me, signal.SIGTERM):
             # A stopped process acts on SIGTERM only once it goes on.
             guard.signal_tree(me, signal.SIGCONT)
-            deadline = self._loop.time() + grace
-            while guard.descendants(me) and self._loop.time() < deadline:
+            for _ in range(int(grace / _PASS_PAUSE)):
+                if not guard.descendants(me):
+                    break
                 await asyncio.sleep(_PASS_PAUSE)
         return await self.kill_tree()
 

@@ -24,8 +24,11 @@ BACKSTOP_SECONDS = 86_400
 class Family:
     """One agent's children."""
 
-    def __init__(self, agent: str, inheritance: Inheritance, signer: Signer, card: str, depth: int) -> None:
+    def __init__(
+        self, agent: str, inheritance: Inheritance, signer: Signer, card: str, depth: int, not_after: int
+    ) -> None:
         self._agent = agent
+        self._not_after = not_after
         self._open_grant = agent_type(agent) not in ("child", "microshark")
         self._inheritance = inheritance
         self._signer = signer
@@ -73,7 +76,7 @@ class Family:
                 "capabilities": list(inherited.core_capabilities),
                 "forbidden": list(inherited.forbidden_capabilities),
                 "not_before": now - 60,
-                "not_after": now + int(params["lifetime"]) + BACKSTOP_SECONDS,
+                "not_after": min(now + int(params["lifetime"]) + BACKSTOP_SECONDS, self._not_after),
                 "contract": context.sha256(),
                 "card": str(params["card"]),
             },

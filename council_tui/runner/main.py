@@ -12,17 +12,17 @@ import os
 import secrets
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council_tui.containers.command import judge, launch
-from council_tui.domain.contract import SpawnContext
 from council_tui.domain.errors import CouncilError, Refused
 from council_tui.domain.evidence import Result
 from council_tui.domain.ids import agent_type, encode
 from council_tui.domain.order import Order
+from council_tui.domain.text import safe
 from council_tui.ledger.keys import Key
 from council_tui.ledger.signer import Signer
 from council_tui.runner import guard
@@ -33,56 +33,13 @@ from council_tui.runner.family import Family
 from council_tui.runner.log import OutputLog
 from council_tui.runner.office import Office
 from council_tui.runner.proof import canonical_sha256
+from council_tui.runner.spec import Grant, RunnerSpec
 
 if TYPE_CHECKING:
     from council_tui.domain.wire import Call
 
 SLICE_POLL_SECONDS = 0.2
 EXIT_OK, EXIT_REFUSED, EXIT_LOST = 0, 1, 3
-
-
-@dataclass(frozen=True)
-class RunnerSpec:
-    """What the nursery hands to a new runner. The tokens are here and nowhere else: not in argv, not in env."""
-
-    run: str
-    agent: str
-    socket: str
-    notify: str
-    token: str
-    beat_token: str
-    log_dir: str
-    body_socket: str
-
-
-@dataclass(frozen=True)
-class Grant:
-    """The supervisor's answer to hello: the contract and where the agent stands."""
-
-    context: SpawnContext
-    order: Order
-    card: str
-    log: str
-    depth: int
-    enforcement: str
-    microsharks: tuple[Order, ...]
-    workdir: str
-    mbti: frozenset[str] | None
-
-    @classmethod
-    def read(cls, raw: dict[str, Any]) -> Grant:
-        """From the wire; raises ValueError when it does not hold together."""
-        return cls(
-            SpawnContext.model_validate(raw["context"]),
-            Order.model_validate(raw["order"]),
-            str(raw["card"]),
-            str(raw["log"]),
-            int(raw["depth"]),
-            str(raw["enforcement"]),
-            tuple(Order.model_validate(order) for order in raw["microsharks"]),
-            str(raw["workdir"]),
-            frozenset(raw["mbti"]) if raw.get("mbti") is not None else None,
-        )
 
 
 class Runner:
@@ -146,7 +103,8 @@ class Runner:
         raw = await self._ask("hello", run=self.spec.run, token=self.spec.token, public_key=self._key.public.hex())
         grant = self._grant = Grant.read(raw)
         self._signer = Signer(self.spec.agent, self._key, grant.log)
-        self._family = Family(self.spec.agent, grant.context.inheritance, self._signer, grant.card, grant.depth)
+        inherited = grant.context.inheritance
+        self._family = Family(self.spec.agent, inherited, self._signer, grant.card, grant.depth, grant.not_after)
         fault = grant.order.fault
         if fault == "never-claims":
             await asyncio.Event().wait()
@@ -324,7 +282,7 @@ class Runner:
             [(grant.card, digest), *artifacts],
             {
                 "status": result.status,
-                "summary": result.recommendation[:2000] or grant.order.title,
+                "summary": safe(result.recommendation, 2000) or grant.order.title,
                 "findings": len(result.findings),
                 "artifacts": [name for name, _ in artifacts],
                 "contract": grant.context.sha256(),
@@ -372,6 +330,11 @@ class Runner:
     async def _on_delegate(self, params: dict[str, Any]) -> dict[str, Any]:
         """As a parent: sign the child's name, key and contract into the ledger."""
         return {"entry": self._parent().delegate(params, int(time.time())).decode()}
+
+    async def _on_withdraw(self, params: dict[str, Any]) -> None:
+        """The log refused what this agent signed: the next entry takes its place."""
+        if self._signer is not None:
+            self._signer.withdraw(str(params["entry"]).encode())
 
     async def _on_settled(self, params: dict[str, Any]) -> None:
         """One of this agent's cards has ended."""

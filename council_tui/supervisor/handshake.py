@@ -62,23 +62,24 @@ class Handshake:
             raise Refused("public_key", "not a valid Ed25519 key")
         seat.peer, seat.public_key = peer, public.hex()
         await self._sup.signal(seat, Signal.HELLO, {"public_key": seat.public_key})
-        await self._delegate(seat)
-        return seat, self._grant(seat)
+        appended = await self._delegate(seat)
+        return seat, self._grant(seat, int(appended.opened.payload["predicate"]["not_after"]))
 
-    def _grant(self, seat: Seat) -> dict[str, Any]:
+    def _grant(self, seat: Seat, not_after: int) -> dict[str, Any]:
         return {
             "context": seat.context.model_dump(mode="json"),
             "order": seat.order.model_dump(mode="json"),
             "card": seat.card,
             "log": self._sup.ledger.origin,
             "depth": seat.depth,
+            "not_after": not_after,
             "enforcement": seat.enforcement,
             "microsharks": [order.model_dump(mode="json") for order in self.microsharks.get(seat.run, ())],
             "workdir": self._sup.workdir,
             "mbti": None,
         }
 
-    async def _delegate(self, seat: Seat) -> None:
+    async def _delegate(self, seat: Seat) -> Appended:
         window = seat.state.timing.window
         task = asyncio.create_task(self._delegation(seat))
         try:
@@ -92,6 +93,7 @@ class Handshake:
             raise Refused("delegate", reason) from None
         seat.delegated = True
         await self._sup.signal(seat, Signal.DELEGATED, {"entry": appended.index})
+        return appended
 
     async def _delegation(self, seat: Seat) -> Appended:
         timing = seat.state.timing
@@ -114,7 +116,11 @@ class Handshake:
         )
         raw = str(answer["entry"]).encode()
         said = open_strict(raw).payload["predicate"]
-        appended = await self._sup.ledger.append(raw)
+        try:
+            appended = await self._sup.ledger.append(raw)
+        except BadEntry:
+            parent.peer.notify("withdraw", {"entry": raw.decode()})
+            raise
         if (said.get("child"), said.get("public_key"), said.get("contract")) != (
             seat.agent,
             seat.public_key,

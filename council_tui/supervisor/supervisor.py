@@ -17,38 +17,33 @@ from typing import TYPE_CHECKING, Any
 from council_tui.board.board import Board, Draft
 from council_tui.board.home import Home, OwnerLock
 from council_tui.domain import ids
-from council_tui.domain.contract import SpawnContext, check_narrowing
 from council_tui.domain.errors import HomeOwned, HomeUnusable, Refused
 from council_tui.domain.events import EventKind
-from council_tui.domain.hierarchy import KINDS, PARENTS
-from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, RunState, Signal, Timing, shift, step
-from council_tui.domain.order import Order, materialise
+from council_tui.domain.hierarchy import PARENTS
+from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, Signal, shift, step
 from council_tui.hosts.local import LocalHost
 from council_tui.ledger.keys import load_or_create
 from council_tui.ledger.log import Appended, Ledger
 from council_tui.ledger.signer import Signer
+from council_tui.ledger.verdicts import BadEntry
 from council_tui.runner import guard
-from council_tui.runner.main import RunnerSpec
-from council_tui.supervisor import limits, slices
+from council_tui.supervisor.births import Births
 from council_tui.supervisor.channel import Channel
 from council_tui.supervisor.handshake import Handshake
 from council_tui.supervisor.heartbeats import BeatListener
 from council_tui.supervisor.reaper import Reaper
 from council_tui.supervisor.recovery import recover
-from council_tui.supervisor.seat import Seat
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from council_tui.board.projection import Card
+    from council_tui.domain.order import Order
     from council_tui.domain.wire import Call
+    from council_tui.supervisor.seat import Seat
 
 TICK_SECONDS = 0.2
 FREEZE_SECONDS = 1.0
 """A tick that comes this much too late was a pause of ours: nobody is judged by it."""
-ROOT_DEPTH = 3
-CONTRACT_PATIENCE = 10.0
-"""Seconds a parent has to write a contract."""
 
 
 def pin(home: Home, root: bytes, log: bytes) -> None:
@@ -77,10 +72,11 @@ class Supervisor:
         self.seats: dict[str, Seat] = {}
         """Living runs by run id."""
         self.by_agent: dict[str, Seat] = {}
-        self._by_pid: dict[int, Seat] = {}
+        self.by_pid: dict[int, Seat] = {}
         self._lock = OwnerLock(home)
         self.board = Board(home.board, utc_now)
         self.host = LocalHost(home.logs / "runners.log")
+        self.births = Births(self)
         self.handshake = Handshake(self)
         self.reaper = Reaper(self)
         self.beats = BeatListener(home.beats, self.seats.get, self._heard_beat)
@@ -186,7 +182,13 @@ class Supervisor:
         """Hermes' own entry, appended."""
         if self._signer is None:
             raise RuntimeError("the supervisor is not open")
-        return await self.ledger.append(self._signer.sign(kind, int(time.time()), subjects or (), fields))
+        raw = self._signer.sign(kind, int(time.time()), subjects or (), fields)
+        try:
+            return await self.ledger.append(raw)
+        except BadEntry:
+            # A refused entry must not leave a hole in our own chain.
+            self._signer.withdraw(raw)
+            raise
 
     # cards
 
@@ -214,122 +216,6 @@ class Supervisor:
         card, draft = self.new_card(order, parent.agent, parent.card)
         await self.board.append(draft)
         return card
-
-    # births
-
-    async def spawn(self, card_id: str, orders: tuple[Order, ...] = ()) -> Seat:
-        """Start one attempt at a ready card. `orders`: what this agent will spawn in its turn.
-
-        Raises `Refused` with the field and the rule; then no process was started.
-        """
-        opened = self.clock()
-        card = self.board.tables.cards[card_id]
-        order = Order.model_validate(card.order)
-        run = ids.run_id(secrets.token_bytes(7))
-        kind = order.id if order.kind == "office" else order.kind
-        label = "office" if kind in PARENTS else order.id
-        agent = ids.agent_name(kind, label, run)
-        parent = self.by_agent.get(card.parent_agent)
-        context = await self._contract(card, order, run, parent)
-        words = self._admit(context, parent, card.parent_agent)
-        path = context.memory_slice.shared_memory_path
-        slices.make(path, [seat.slice for seat in self.seats.values()])
-        budget = None if kind in PARENTS else order.envelope.time_budget_minutes * 60
-        seat = Seat(
-            run=run,
-            agent=agent,
-            label=KINDS[kind].title if kind in PARENTS else label,
-            kind=kind,
-            parent=card.parent_agent,
-            card=card_id,
-            attempt=card.attempt + 1,
-            depth=(parent.depth if parent else ROOT_DEPTH) - 1,
-            order=order,
-            context=context,
-            state=RunState(Timing.of(context.lifecycle_policy, budget), opened),
-            token=secrets.token_urlsafe(24),
-            beat_token=secrets.token_urlsafe(12),
-            slice=path,
-            enforcement=words,
-            opened=opened,
-        )
-        self.handshake.microsharks[run] = orders
-        self.seats[run] = self.by_agent[agent] = seat
-        await self._start(seat)
-        return seat
-
-    async def _contract(self, card: Card, order: Order, run: str, parent: Seat | None) -> SpawnContext:
-        """The parent writes it; for an office the parent is Hermes, which is us."""
-        path = str(self.home.slices / run)
-        if card.parent_agent == self.hermes:
-            return materialise(
-                order,
-                parent_id=self.hermes,
-                parent=None,
-                parent_task="t_hermes",
-                task=card.id,
-                slice_path=path,
-                spawn_ts=utc_now(),
-            )
-        if parent is None or not parent.can_parent or parent.peer is None:
-            raise Refused("parent_id", f"{ids.agent_label(card.parent_agent)} is not alive to spawn anything")
-        params = {"card": card.id, "run": run, "slice": path, "order": card.order}
-        try:
-            raw = await parent.peer.call("contract", params, CONTRACT_PATIENCE)
-        except TimeoutError:
-            raise Refused("parent_id", f"{parent.label} wrote no contract in {CONTRACT_PATIENCE:g} s") from None
-        return SpawnContext.model_validate(raw["context"])
-
-    def _admit(self, context: SpawnContext, parent: Seat | None, parent_agent: str) -> str:
-        """Hold a contract against the rules once more, on our side; the words for what is enforced."""
-        if context.parent_id != parent_agent:
-            raise Refused("parent_id", f"{context.parent_id} is not the parent of this card")
-        inherited = parent.context.inheritance if parent is not None and parent.kind not in PARENTS else None
-        problems = [*context.inheritance.problems(), *check_narrowing(inherited, context.inheritance)]
-        if problems:
-            raise problems[0]
-        return limits.enforcement(context)
-
-    async def _start(self, seat: Seat) -> None:
-        spec = RunnerSpec(
-            run=seat.run,
-            agent=seat.agent,
-            socket=str(self.home.socket),
-            notify=str(self.home.beats),
-            token=seat.token,
-            beat_token=seat.beat_token,
-            log_dir=str(self.home.logs / seat.run),
-            body_socket=str(self.home.bodies / seat.run),
-        )
-        try:
-            started = await self.host.spawn(spec)
-        except BaseException:
-            self.forget(seat)
-            slices.clear(seat.slice)
-            raise
-        seat.pid, seat.start_time = started.pid, started.start_time
-        self._by_pid[started.pid] = seat
-        self.board.append(
-            Draft(
-                EventKind.AGENT_STARTED,
-                seat.agent,
-                seat.card,
-                seat.run,
-                {
-                    "label": seat.label,
-                    "kind": seat.kind,
-                    "parent": seat.parent,
-                    "pid": started.pid,
-                    "start_time": started.start_time,
-                    "boot_id": guard.boot_id(),
-                    "attempt": seat.attempt,
-                    "slice": seat.slice,
-                    "enforcement": seat.enforcement,
-                    "contract": {**seat.context.model_dump(mode="json"), "sha256": seat.context.sha256()},
-                },
-            )
-        )
-        seat.started.set()
 
     # the state machines
 
@@ -365,7 +251,7 @@ class Supervisor:
         self.by_agent.pop(seat.agent, None)
         self.handshake.microsharks.pop(seat.run, None)
         if seat.pid is not None:
-            self._by_pid.pop(seat.pid, None)
+            self.by_pid.pop(seat.pid, None)
         seat.ended.set()
 
     def _heard_beat(self, seat: Seat, late_ms: int) -> None:
@@ -388,7 +274,7 @@ class Supervisor:
             self.log(seat, EventKind.MESSAGE_REFUSED, {"reason": reason, "count": seat.refused})
 
     def _runner_gone(self, pid: int, status: int) -> None:
-        seat = self._by_pid.get(pid)
+        seat = self.by_pid.get(pid)
         if seat is None:
             return
         seat.runner_status = status
@@ -409,7 +295,7 @@ class Supervisor:
             await self.signal(seat, Signal.PROCESS_GONE, {"reason": reason})
 
     def _runner_clean(self, pid: int) -> None:
-        seat = self._by_pid.get(pid)
+        seat = self.by_pid.get(pid)
         if seat is not None:
             seat.clean.set()
 

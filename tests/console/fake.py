@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -23,8 +24,10 @@ from council_tui.control.views import (
     VerifyView,
 )
 from council_tui.domain.contract import Inheritance
-from council_tui.domain.errors import CouncilError
 from council_tui.domain.ids import LABEL
+
+if TYPE_CHECKING:
+    from council_tui.domain.errors import CouncilError
 
 MIB = 1024 * 1024
 
@@ -192,18 +195,18 @@ def cards() -> tuple[CardView, ...]:
                 age_seconds=30 + 5 * number,
             )
         )
-    for number in range(5):
-        out.append(
-            CardView(
-                id=_card_id(90 + number),
-                title=f"Proof-read chapter {number + 1}",
-                state="done",
-                label=f"chapter-{number + 1}",
-                parent_agent="openclaw",
-                entry=120 + number,
-                age_seconds=900,
-            )
+    out += [
+        CardView(
+            id=_card_id(90 + number),
+            title=f"Proof-read chapter {number + 1}",
+            state="done",
+            label=f"chapter-{number + 1}",
+            parent_agent="openclaw",
+            entry=120 + number,
+            age_seconds=900,
         )
+        for number in range(5)
+    ]
     return tuple(out)
 
 
@@ -222,7 +225,9 @@ _EVENTS = (
 def events() -> tuple[EventView, ...]:
     """Forty events; the last eight tell the story."""
     out = [
-        EventView(seq, f"2026-05-11T13:1{seq // 10}:{(seq * 7) % 60:02d}Z", "returned", "plain", f"chapter {seq} returned")
+        EventView(
+            seq, f"2026-05-11T13:1{seq // 10}:{(seq * 7) % 60:02d}Z", "returned", "plain", f"chapter {seq} returned"
+        )
         for seq in range(1, 33)
     ]
     for number, (kind, tone, text, label) in enumerate(_EVENTS):
@@ -407,4 +412,6 @@ class FakeCouncil:
         return QuitOutcome(19, 0)
 
     async def living(self) -> int:
-        return sum(1 for a in self.view.agents if a.kind in ("child", "microshark") and a.health not in ("ended", "failed"))
+        return sum(
+            1 for a in self.view.agents if a.kind in ("child", "microshark") and a.health not in ("ended", "failed")
+        )

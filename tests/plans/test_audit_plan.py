@@ -1,8 +1,10 @@
 """The shipped audit plan itself, and what every one of its tools has in common."""
 
+import json
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,7 +101,14 @@ def hostile(checkout: Checkout, flag: Path) -> None:
     checkout.write(".gitattributes", "*.txt diff=own filter=own\n")
     checkout.write("a.txt", "# TODO: one\n")
     checkout.commit()
-    for key in ("core.fsmonitor", "core.pager", "diff.own.textconv", "diff.external", "gpg.program"):
+    for key in (
+        "core.fsmonitor",
+        "core.pager",
+        "diff.own.textconv",
+        "filter.own.clean",
+        "diff.external",
+        "gpg.program",
+    ):
         checkout.git("config", key, str(script))
     checkout.git("config", "log.showSignature", "true")
 
@@ -189,14 +198,37 @@ def test_a_supervisor_that_does_not_listen_stops_nothing(checkout: Checkout, tmp
     assert "no status sent" in outcome.stderr
 
 
-def test_a_tool_that_fails_itself_says_error_and_exits_1(checkout: Checkout):
+def test_a_damaged_repository_is_an_error_with_the_words_of_git(checkout: Checkout):
     checkout.write("a.txt", "one\n")
     checkout.commit()
-    for packed in (checkout.root / ".git/objects").rglob("*"):
-        if packed.is_file():
-            packed.unlink()
+    tree = checkout.git("rev-parse", "HEAD^{tree}").strip()
+    (checkout.root / ".git/objects" / tree[:2] / tree[2:]).unlink()
     outcome = run_tool("large_files", checkout.root, home=checkout.root.parent / "home")
-    assert (outcome.code, outcome.result["status"]) == (1, "ERROR") or outcome.result["status"] == "DONE"
+    assert (outcome.code, outcome.result["status"]) == (1, "ERROR")
+    assert "git ls-tree: fatal: not a tree object" in outcome.result["recommendation"]
+
+
+def test_a_partial_clone_is_read_as_far_as_it_goes_and_nothing_is_downloaded(checkout: Checkout, tmp_path: Path):
+    for number in range(3):
+        checkout.write("a.txt", f"{number}\n")
+        checkout.commit()
+    checkout.git("config", "uploadpack.allowFilter", "true")
+    copy = Checkout(tmp_path / "copy")
+    checkout.git("clone", "-q", "--filter=blob:none", f"file://{checkout.root}", str(copy.root))
+    packs = set((copy.root / ".git/objects/pack").iterdir())
+    assert "3 commits by 1 author" in str(copy.audit("history").titles("INFO"))
+    assert copy.audit("secrets_history").one("Git could not read everything")["severity"] == "LOW"
+    assert copy.audit("large_files").one("1 tracked file")
+    assert set((copy.root / ".git/objects/pack").iterdir()) == packs
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_a_repository_of_somebody_else_is_read_all_the_same(checkout: Checkout):
+    checkout.write("a.txt", "one\n")
+    checkout.commit()
+    for path in (checkout.root, *checkout.root.rglob("*")):
+        os.chown(path, 65534, 65534)
+    assert checkout.audit("history").one("1 commit by 1 author")
 
 
 def test_a_report_keeps_the_worst_hundred_findings_and_counts_the_rest():
@@ -214,8 +246,6 @@ def test_a_report_never_grows_beyond_its_limit():
     report = Report()
     for number in range(100):
         report.add("LOW", "\x1b" * 500, "\u202e" * 5000, ["\0" * 5000 + str(number + n) for n in range(20)])
-    import json
-
     assert len(json.dumps(report.result())) <= MAX_BYTES
 
 
@@ -229,8 +259,6 @@ def test_numbers_are_written_for_people():
 
 
 def test_an_installed_tool_starts_as_a_module_in_isolated_mode(checkout: Checkout):
-    import sys
-
     probe = subprocess.run([sys.executable, "-I", "-c", "import council_tui"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("the package is not installed in this environment")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from council_tui.console import keymap
 from council_tui.console.widgets.bars import KeyBar, LastEvents, NoteLine, TabStrip, TooSmall, TopBar
 from council_tui.console.widgets.painted import Line
 from council_tui.console.widgets.virtual_list import VirtualList
 
 if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+    from council_tui.console import keymap
     from council_tui.console.app import CouncilApp
     from council_tui.console.pulse import Picture
 
@@ -36,9 +37,7 @@ class CouncilScreen(Screen[None]):
     """The registry's name for this screen's own keys."""
     PANES: ClassVar[tuple[tuple[str, str], ...]] = ()
     """(widget id, title) in the order of their numbers."""
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]
-    VERTICAL_BREAKPOINTS: ClassVar = [(0, "-short"), (32, "-tall")]
-    AUTO_FOCUS: ClassVar = ""
+    AUTO_FOCUS: ClassVar[str | None] = ""
 
     def __init__(self) -> None:
         super().__init__()

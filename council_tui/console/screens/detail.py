@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from council_tui.console.glyphs import TONES, Part, span
@@ -14,6 +13,8 @@ from council_tui.console.widgets.painted import Line, between, clip
 from council_tui.control.views import AgentView, CardView, Detail
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
     from council_tui.console.pulse import Picture
 
 REREAD_SECONDS = 1.0
@@ -57,7 +58,8 @@ class PulseLine(Line):
         missed = sum(1 for ms in subject.beats if ms < 0)
         middle = f"{came[len(came) // 2]} ms" if came else "none"
         dot = self.glyphs.dot
-        said = f"missed {missed} {dot} median late {middle} {dot} beat {subject.beat_count:,} every {subject.beat_seconds:g} s"
+        beat = f"beat {subject.beat_count:,} every {subject.beat_seconds:g} s"
+        said = f"missed {missed} {dot} median late {middle} {dot} {beat}"
         spark = self.glyphs.sparkline(subject.beats, 30 if width >= 76 else 16)
         return clip([(f" {spark}", TONES[subject.health]), (f"  {said}", "p-quiet")], width, self.glyphs)
 
@@ -112,7 +114,12 @@ class DetailScreen(CouncilScreen):
         for process in detail.processes:
             inner = f"{self.council_app.glyphs.elbow} " if process.ppid in pids else ""
             lines.append(
-                [(f"{process.pid:>7} ", ""), (f"{process.state:<6} ", "p-quiet"), (inner, "p-frame"), (process.command, "")]
+                [
+                    (f"{process.pid:>7} ", ""),
+                    (f"{process.state:<6} ", "p-quiet"),
+                    (inner, "p-frame"),
+                    (process.command, ""),
+                ]
             )
         self.query_one("#processes", Page).write(lines)
 

@@ -16,7 +16,6 @@ class Dialog(ModalScreen[None]):
     """A dialog."""
 
     BINDINGS: ClassVar = [Binding("escape", "close", show=False)]
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-normal")]
 
     @property
     def council_app(self) -> CouncilApp:

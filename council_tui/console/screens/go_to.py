@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.painted import Line
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from council_tui.console.glyphs import Part
 
 
 class _Choices(Line):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding
 
 from council_tui.console import keymap
 from council_tui.console.glyphs import TONES, Part
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.page import Page
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
 
 _WORDS = {
     "alive": "its heartbeat comes in time",
@@ -61,9 +63,11 @@ class HelpScreen(Dialog):
         order = dict.fromkeys(sorted(self.places, key=lambda place: place in ("rows", "lists", "everywhere")))
         for place in order:
             lines.append([(keymap.PLACES[place], "p-strong")])
-            for action in keymap.actions(place):
-                if action.keys:
-                    lines.append([(f"  {action.label:<22}", "p-key"), (action.words, "")])
+            lines += [
+                [(f"  {action.label:<22}", "p-key"), (action.words, "")]
+                for action in keymap.actions(place)
+                if action.keys
+            ]
             lines.append([])
         lines.append([("Signs", "p-strong")])
         glyphs = self.council_app.glyphs

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
-
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part
 from council_tui.console.screens.base import CouncilScreen
 from council_tui.console.widgets.page import Page
 from council_tui.console.widgets.painted import between
@@ -16,6 +13,9 @@ from council_tui.control.views import EntryView, LedgerView, VerifyView
 from council_tui.domain.ids import agent_label
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from council_tui.console.glyphs import Part
     from council_tui.console.pulse import Picture
 
 CHUNK = 500

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Static
 
@@ -12,10 +11,12 @@ from council_tui.console import keymap
 from council_tui.console.glyphs import TONES, Part, plural
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.page import Page
-from council_tui.control.views import QuitOutcome
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
     from council_tui.console.pulse import Picture
+    from council_tui.control.views import QuitOutcome
 
 SHOWN_EVENTS = 6
 
@@ -86,8 +87,8 @@ class QuitScreen(Dialog):
         left = sum(1 for agent in view.agents if agent.health not in ("ended", "failed"))
         lines: list[list[Part]] = [[(f"{plural(left, 'agent')} left", "p-strong")]]
         glyphs = self.council_app.glyphs
-        for event in [event for event in view.events if event.seq > self.since][-SHOWN_EVENTS:]:
-            lines.append([(f"{glyphs.tone[event.tone]} {event.text}", TONES[event.tone])])
+        newest = [event for event in view.events if event.seq > self.since][-SHOWN_EVENTS:]
+        lines += [[(f"{glyphs.tone[event.tone]} {event.text}", TONES[event.tone])] for event in newest]
         self.query_one("#quit-page", Page).write(lines)
 
     def _ended(self, outcome: QuitOutcome) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Static
 
@@ -12,10 +11,12 @@ from council_tui.console import keymap
 from council_tui.console.glyphs import Part, plural
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.page import Page, wrapped
-from council_tui.control.views import AgentView, ReapPreview
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
     from council_tui.console.pulse import Picture
+    from council_tui.control.views import AgentView, ReapPreview
 
 WORD = "reap"
 UNANSWERING = frozenset({"held", "orphan", "failed"})

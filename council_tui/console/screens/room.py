@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from council_tui.console import keymap
@@ -19,6 +17,9 @@ from council_tui.control.views import AgentView, CardView, Detail
 from council_tui.domain.hierarchy import PARENTS
 
 if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
     from council_tui.console.pulse import Picture
     from council_tui.console.widgets.virtual_list import VirtualList
 

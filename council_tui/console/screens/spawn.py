@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
@@ -17,9 +16,10 @@ from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.office_choice import OfficeChoice
 from council_tui.console.widgets.page import Page
 from council_tui.control.views import DraftCheck, SpawnDraft
-from council_tui.domain.hierarchy import KINDS, PARENTS
+from council_tui.domain.hierarchy import KINDS
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
     from textual.timer import Timer
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from council_tui.console import keymap
 from council_tui.console.glyphs import ATTENTION, TONES, Part, plural, span
 from council_tui.console.widgets.painted import between, width_of
 from council_tui.console.widgets.virtual_list import VirtualList
-from council_tui.control.views import AgentView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from council_tui.control.views import AgentView
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import events
-
 from council_tui.console import keymap
 from council_tui.console.glyphs import TONES, Part
 from council_tui.console.widgets.painted import Line, between, clip, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from textual import events
 
     from council_tui.console.pulse import Picture
     from council_tui.console.screens.base import CouncilScreen
@@ -36,7 +36,12 @@ class TopBar(ScreenLine):
     def parts(self, width: int) -> list[Part]:
         """As many words as fit."""
         picture = self.council_app.picture
-        left: list[Part] = [(" ", ""), ("council", "p-badge"), (f"  {self._place()}", "p-strong"), *self._badges(picture)]
+        left: list[Part] = [
+            (" ", ""),
+            ("council", "p-badge"),
+            (f"  {self._place()}", "p-strong"),
+            *self._badges(picture),
+        ]
         if picture.view is None:
             said: Part = (f"{picture.trouble} ", "p-bad") if picture.trouble else ("reading ", "p-quiet")
             return between(left, [said], width, self.glyphs)
@@ -147,7 +152,10 @@ class LastEvents(ScreenLine):
         parts: list[Part] = [(" ", "")]
         for event in reversed(view.events[-3:] if view is not None else ()):
             gap = f"  {self.glyphs.dot} " if len(parts) > 1 else ""
-            parts += [(f"{gap}{event.at[11:19]} ", "p-quiet"), (self.glyphs.tone[event.tone].strip(), TONES[event.tone])]
+            parts += [
+                (f"{gap}{event.at[11:19]} ", "p-quiet"),
+                (self.glyphs.tone[event.tone].strip(), TONES[event.tone]),
+            ]
             parts.append((f" {event.text}".replace("  ", " "), ""))
         return clip(parts, width, self.glyphs)
 
@@ -193,5 +201,3 @@ class TooSmall(ScreenLine):
     def parts(self, width: int) -> list[Part]:
         """One sentence."""
         return [("council needs a terminal of 60 by 16.", "")]
-
-

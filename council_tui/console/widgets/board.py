@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from textual import events
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part
 from council_tui.console.widgets.lane import Lane
 from council_tui.console.widgets.painted import Line, width_of
-from council_tui.control.views import AgentView, CardView, RoomView
 from council_tui.domain.card import LANES, CardState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual import events
+    from textual.app import ComposeResult
+
+    from council_tui.console.glyphs import Part
+    from council_tui.control.views import AgentView, CardView, RoomView
 
 NARROWEST = 14
 COMFORTABLE = 16

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from council_tui.console.glyphs import TONES, Part, span
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView, CardView
 from council_tui.domain.card import CardState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 WIDE = 40
 """From this width on, a card says in one line what needs two in a narrow lane."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from council_tui.console.glyphs import Part
 from council_tui.console.widgets.painted import Line
 from council_tui.domain.hierarchy import KINDS, PARENTS
+
+if TYPE_CHECKING:
+    from textual import events
+
+    from council_tui.console.glyphs import Part
 
 
 class OfficeChoice(Line, can_focus=True):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, chop_cells
 
 from council_tui.console import keymap
 from council_tui.console.glyphs import Part
 from council_tui.console.widgets.virtual_list import VirtualList
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NumberedLine = tuple[int, list[Part]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.cells import cell_len
@@ -11,10 +10,11 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from council_tui.console.glyphs import Glyphs, Part
-
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from council_tui.console.app import CouncilApp
+    from council_tui.console.glyphs import Glyphs, Part
 
 
 def width_of(parts: Iterable[Part]) -> int:

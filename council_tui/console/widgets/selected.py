@@ -15,9 +15,7 @@ class Selected(Page, can_focus=False):
     def __init__(self) -> None:
         super().__init__("Selected", empty="Nothing selected: move with the arrows.", id="selected")
 
-    def show_subject(
-        self, subject: AgentView | CardView | None, view: RoomView | None, detail: Detail | None
-    ) -> None:
+    def show_subject(self, subject: AgentView | CardView | None, view: RoomView | None, detail: Detail | None) -> None:
         """Take a new subject; `detail` fills the pane where there is room."""
         self.heading = self._heading(subject)
         if subject is None or view is None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part
 from council_tui.console.widgets.painted import Painted, clip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.strip import Strip
+
+    from council_tui.console.glyphs import Part
 
 T = TypeVar("T")
 
@@ -291,4 +295,3 @@ class VirtualList(Painted, ScrollView, Generic[T], can_focus=True):
         self.choose(self.row_at(offset.y))
         if event.chain == 2 and self.selected is not None:
             self.post_message(self.Opened(self))  # type: ignore[arg-type]
-

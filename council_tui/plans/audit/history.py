@@ -59,7 +59,10 @@ FORMAT = "%H%x1f%at%x1f%aN%x1f%P%x1f%s"
 def read_commits(repo: Repo) -> list[Commit]:
     """Every commit of HEAD, newest first, as far as git gives them in the time allowed."""
     records = repo.records("log", "-z", f"--format={FORMAT}", "HEAD", seconds=LOG_SECONDS)
-    return [c for c in map(_commit, records) if c]
+    commits = [c for c in map(_commit, records) if c]
+    if not commits:
+        raise ValueError("; ".join(repo.complaints) or "git log gave no commit")
+    return commits
 
 
 def read_changes(repo: Repo) -> tuple[list[Change], Counter[str]]:
@@ -111,6 +114,8 @@ def _names(authors: Counter[str], limit: int = 5) -> str:
 
 def _age(seconds: float) -> str:
     days = max(0, int(seconds // DAY))
+    if not days:
+        return "less than a day"
     if days >= 730:
         return f"{days / 365.25:.0f} years"
     return count(days, "day") if days < 60 else count(days // 30, "month")
@@ -233,6 +238,7 @@ def work(report: Report) -> None:
         _largest(report, changes)
     progress("looking at the branches")
     audit_branches(repo, report, now)
+    repo.report_skipped(report)
     report.recommendation = _advice(report)
 
 

@@ -202,6 +202,7 @@ def work(report: Report) -> None:
     _by_folder(report, blobs)
     progress("measuring the history")
     _history(repo, report, blobs)
+    repo.report_skipped(report)
     heavy = [f.title for f in report.findings if f.severity in ("HIGH", "MEDIUM")]
     light = sum(1 for f in report.findings if f.severity == "LOW")
     report.recommendation = (

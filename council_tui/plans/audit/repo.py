@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ class Repo:
     unborn: bool
     skipped: Counter[str] = field(default_factory=Counter)
     """Files that could not be read whole, by reason."""
+    complaints: list[str] = field(default_factory=list)
+    """What git said when it could not read on; what it gave before that counts."""
     _inside: dict[str, bool] = field(default_factory=dict)
 
     def git(self, *args: str, ok: tuple[int, ...] = (0,), seconds: float = GIT_SECONDS) -> bytes:
@@ -89,18 +92,28 @@ class Repo:
 
     @contextmanager
     def stream(self, *args: str, stdin: IO[bytes] | None = None) -> Iterator[BufferedReader]:
-        """Standard output of a running git command, which is ended when the block is left."""
-        with subprocess.Popen(
-            _argv(args),
-            cwd=self.root,
-            env=git_environment(),
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as process:
+        """Standard output of a running git command, which is ended when the block is left.
+
+        Whoever stops before the end counts that in `skipped["time"]`; else git's exit status is judged too.
+        """
+        stops = self.skipped["time"]
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(
+                _argv(args),
+                cwd=self.root,
+                env=git_environment(),
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            ) as process,
+        ):
             assert isinstance(process.stdout, BufferedReader)
             try:
                 yield process.stdout
+                if self.skipped["time"] == stops and process.wait(GIT_SECONDS):
+                    errors.seek(0)
+                    self.complaints.append(f"git {args[0]}: {_complaint(errors.read())}")
             finally:
                 process.kill()
 
@@ -177,6 +190,14 @@ class Repo:
             parts = ", ".join(f"{reason}: {n}" for reason, n in sorted(skipped.items()))
             number = count(sum(skipped.values()), "file was", "files were")
             report.add("INFO", f"{number} not read whole", f"Left out, by reason: {parts}.", f"skipped - {parts}")
+        self.report_complaints(report)
+
+    def report_complaints(self, report: Report) -> None:
+        """Say where git itself gave up."""
+        if self.complaints:
+            text = "The results cover what it could read. A partial clone has not all objects here; a damaged one "
+            text += "shows in `git fsck`."
+            report.add("LOW", "Git could not read everything", text, self.complaints)
 
 
 def _argv(args: tuple[str, ...]) -> list[str]:

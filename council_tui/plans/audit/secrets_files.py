@@ -89,7 +89,7 @@ def work(report: Report) -> None:
         "INFO",
         f"{count(len(entries), 'file')} scanned",
         "Lock files, binaries and installed packages are passed over; of a file the first MiB is read.",
-        f"git ls-files: {len(entries)} files, {count(len(found), 'different string')} that look like secrets",
+        f"git ls-files: {len(entries)} files; different strings that look like secrets: {len(found)}",
     )
 
 

@@ -110,6 +110,8 @@ def find_in_history(repo: Repo, state: Progressed) -> dict[str, tuple[Added, Hit
                 continue
             for hit in islice(find_secrets(added.text, added.path), MAX_HITS):
                 found[hit.digest] = (added, hit)
+        if not state.complete:
+            repo.skipped["time"] += 1
     return found
 
 
@@ -149,6 +151,7 @@ def work(report: Report) -> None:
         else:
             _report(report, added, hit)
     real = sum(1 for f in report.findings if f.severity in ("HIGH", "MEDIUM"))
+    repo.report_complaints(report)
     reach = "" if state.complete else f" The search ended after {SECONDS:.0f} s; older commits were not read."
     report.add(
         "INFO",

@@ -111,7 +111,7 @@ def npm_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
 def _package_script(text: str) -> str:
     try:
         body: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     scripts = body.get("scripts") if isinstance(body, dict) else None
     script = scripts.get("test") if isinstance(scripts, dict) else None

@@ -1,0 +1,56 @@
+"""What a runner is given: by the nursery to exist at all, and by the supervisor once it has said hello."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from council_tui.domain.contract import SpawnContext
+from council_tui.domain.order import Order
+
+
+@dataclass(frozen=True)
+class RunnerSpec:
+    """What the nursery hands to a new runner. The tokens are here and nowhere else: not in argv, not in env."""
+
+    run: str
+    agent: str
+    socket: str
+    notify: str
+    token: str
+    beat_token: str
+    log_dir: str
+    body_socket: str
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The supervisor's answer to hello: the contract and where the agent stands."""
+
+    context: SpawnContext
+    order: Order
+    card: str
+    log: str
+    depth: int
+    not_after: int
+    """Unix seconds at which this agent's own authority ends at the latest."""
+    enforcement: str
+    microsharks: tuple[Order, ...]
+    workdir: str
+    mbti: frozenset[str] | None
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> Grant:
+        """From the wire; raises ValueError when it does not hold together."""
+        return cls(
+            SpawnContext.model_validate(raw["context"]),
+            Order.model_validate(raw["order"]),
+            str(raw["card"]),
+            str(raw["log"]),
+            int(raw["depth"]),
+            int(raw["not_after"]),
+            str(raw["enforcement"]),
+            tuple(Order.model_validate(order) for order in raw["microsharks"]),
+            str(raw["workdir"]),
+            frozenset(raw["mbti"]) if raw.get("mbti") is not None else None,
+        )

@@ -1,0 +1,83 @@
+"""One picture per screen, size and state that matters; the README shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from council_tui.domain.errors import CouncilError
+
+from .fake import FakeCouncil, empty_view, view
+from .stage import StillApp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.pilot import Pilot
+
+HINT = "x on the red row reaps it · g l shows the ledger · ? keys"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What to open and which keys to press."""
+
+    size: tuple[int, int]
+    keys: tuple[str, ...] = ()
+    door: Callable[[], FakeCouncil] = FakeCouncil
+    theme: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _refusing() -> FakeCouncil:
+    door = FakeCouncil()
+    door.refusal = CouncilError("the board is locked by another process")
+    return door
+
+
+SCREENS: dict[str, Case] = {
+    "room-80x24": Case((80, 24)),
+    "room-120x40": Case((120, 40), door=lambda: FakeCouncil(view(note=HINT))),
+    "room-200x60": Case((200, 60)),
+    "room-60x20": Case((60, 20)),
+    "room-light": Case((120, 40), ("tab", "l"), theme="council-light"),
+    "room-ascii": Case((80, 24), options={"ascii": True}),
+    "board-80x24": Case((80, 24), ("2",)),
+    "too-small": Case((59, 20)),
+    "ledger": Case((120, 40), ("g", "l", "V")),
+    "ledger-80x24": Case((80, 24), ("g", "l", "v")),
+    "spawn-problem": Case((120, 40), ("s", "B", "a", "d", "tab", "l", "s")),
+    "spawn-80x24": Case((80, 24), ("s", "w", "e", "b", "tab", "l", "s")),
+    "reap-alive": Case((120, 40), (*["j"] * 12, "x")),
+    "reap-held": Case((80, 24), (*["j"] * 17, "x")),
+    "help": Case((80, 24), ("?",)),
+    "agent": Case((120, 40), (*["j"] * 5, "enter")),
+    "card-80x24": Case((80, 24), ("2", "enter")),
+    "quit": Case((120, 40), ("q",)),
+    "filter": Case((120, 40), ("/", "s", "h", "a", "r", "k")),
+    "palette": Case((80, 24), (":",)),
+    "empty": Case((120, 40), door=lambda: FakeCouncil(empty_view())),
+    "unread": Case((120, 40), door=_refusing),
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen(name: str, snap_compare: Callable[..., bool]) -> None:
+    """The picture is the one that a person has looked at."""
+    case = SCREENS[name]
+    app = StillApp(case.door(), **case.options)
+    if case.theme:
+        app.theme = case.theme
+
+    async def play(pilot: Pilot[None]) -> None:
+        for key in ("", *case.keys):
+            if key:
+                await pilot.press(key)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+        app.beat()
+        await app.workers.wait_for_complete()
+
+    assert snap_compare(app, terminal_size=case.size, run_before=play)
