@@ -7,10 +7,16 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import council_tui
+from council_tui.domain.evidence import check_result
+from council_tui.fleet.plan import load_plan
+
+if TYPE_CHECKING:
+    from council_tui.domain.envelope import Envelope
 
 WHO = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -55,10 +61,11 @@ def run_tool(tool: str, cwd: Path, *arguments: str, home: Path, env: dict[str, s
     """Run a tool as the fleet does: isolated, in the user's directory, with a private HOME."""
     checkout = str(Path(council_tui.__file__).parents[1])
     home.mkdir(exist_ok=True)
+    measured = {key: value for key, value in os.environ.items() if key.startswith("COVERAGE_")}
     done = subprocess.run(
         [sys.executable, "-I", "-c", START, tool, checkout, *arguments],
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), **(env or {})},
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), **measured, **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=50,
@@ -108,13 +115,15 @@ class Checkout:
         return outcome
 
 
+@cache
+def contract() -> Envelope:
+    """The envelope of the plan's first child; all children share its output schema."""
+    return load_plan("repo-audit").orders[0].envelope
+
+
 def check_contract(outcome: Outcome) -> None:
     """The result keeps the plan's output schema and the evidence rule, and stays small."""
-    from council_tui.domain.evidence import check_result
-    from council_tui.fleet.plan import load_plan
-
-    order = load_plan("repo-audit").orders[0]
-    assert check_result(outcome.result, order.envelope).problems == ()
+    assert check_result(outcome.result, contract()).problems == ()
     last = len(outcome.result["evidence"])
     assert all(0 <= ref < last for f in outcome.findings for ref in f["evidence_refs"])
     assert len(outcome.lines[-1]) < 256 * 1024

@@ -1,7 +1,9 @@
 """Links, headings, documentation, licences and dependencies."""
 
+import json
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council_tui.plans.audit.licences import identify
@@ -91,6 +93,7 @@ def test_repeated_headings_get_numbered_anchors():
     assert parse("# A\n# A\n## A {#own}\n").anchors == {"a", "a-1", "own", "a-2"}
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=2000))
 def test_no_text_breaks_the_reader_and_line_numbers_stay_true(text: str):
     parse(text)
@@ -168,6 +171,16 @@ def test_a_project_in_order_gives_facts_only(checkout: Checkout):
     assert checkout.audit("licences").titles("HIGH", "MEDIUM", "LOW") == []
 
 
+def test_readme_and_licence_may_be_links_to_files_of_the_tree(checkout: Checkout):
+    checkout.write("docs/README.md", "Install it, use it. " + "word " * 60)
+    checkout.write("legal/text", MIT)
+    (checkout.root / "README.md").symlink_to("docs/README.md")
+    (checkout.root / "LICENSE").symlink_to("legal/text")
+    checkout.commit()
+    assert checkout.audit("docs").one("README: 64 words")["path"] == "README.md"
+    assert checkout.audit("licences").one("Licence: MIT")["path"] == "LICENSE"
+
+
 def test_a_missing_licence_is_said(checkout: Checkout):
     checkout.write("a.py")
     assert checkout.audit("licences").one("No licence file")["severity"] == "MEDIUM"
@@ -198,6 +211,21 @@ def test_cargo_and_poetry_bare_numbers_are_ranges_and_branches_are_moving():
     ]
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "version", "git", "rev"]), inner),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(st.sampled_from(["name", "license", "private", "dependencies", "devDependencies"]), JSON))
+def test_no_shape_of_a_manifest_breaks_its_reader(body: dict[str, object]):
+    manifest = read_manifest("package.json", json.dumps(body).encode())
+    assert all(isinstance(d.moving, bool) and d.key is not None for d in manifest.dependencies)
+
+
+@settings(max_examples=50)
 @given(st.binary(max_size=500))
 def test_no_bytes_break_a_manifest_reader(data: bytes):
     for path in ("pyproject.toml", "package.json", "Cargo.toml", "go.mod", "requirements.txt"):

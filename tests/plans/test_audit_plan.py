@@ -41,6 +41,11 @@ def test_every_child_of_the_plan_is_read_only_declares_its_schema_and_has_a_shor
         assert len(order.title) <= 40
 
 
+def test_all_children_of_the_plan_share_one_output_schema():
+    orders = load_plan("repo-audit").orders
+    assert all(order.envelope.output_schema == orders[0].envelope.output_schema for order in orders)
+
+
 def test_every_tool_that_the_plan_starts_exists():
     started = [order.run[3].rpartition(".")[2] for order in load_plan("repo-audit").orders]
     assert sorted(started) == sorted(TOOLS)

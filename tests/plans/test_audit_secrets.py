@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council_tui.plans.audit.secret_patterns import entropy, find_secrets
@@ -75,11 +75,13 @@ def test_an_unquoted_value_counts_in_configuration_files_only():
     assert list(find_secrets(line, "notes.txt")) == []
 
 
+@settings(max_examples=50)
 @given(st.binary(max_size=3000))
 def test_no_bytes_break_the_search(data: bytes):
     assert len(list(find_secrets(data + b" token= " + data, ".env"))) < 50
 
 
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_entropy_stays_between_zero_and_eight_bits(data: bytes):
     assert 0 <= entropy(data) <= 8

@@ -50,14 +50,14 @@ class Mark:
     text: str
 
 
-def _readme(repo: Repo, report: Report, paths: list[str]) -> None:
+def _readme(repo: Repo, report: Report, paths: list[str], links: dict[str, str]) -> None:
     top = [p for place in _PLACES for p in paths if re.fullmatch(rf"(?i){re.escape(place)}readme(\.\w+)?", p)]
     if not top:
         text = "Whoever opens the repository does not learn what it is for; add a README.md at the top."
         report.add("MEDIUM", "No README", text, "git ls-files: no README at the top, in .github or docs")
         return
     path = next((p for p in top if p.lower().endswith(".md")), top[0])
-    text = (repo.read(path) or b"").decode("utf-8-sig", "replace")
+    text = (repo.read(links.get(path, path)) or b"").decode("utf-8-sig", "replace")
     words = len(text.split())
     if path.lower().endswith((".md", ".markdown")):
         titles = [name for _, title, _ in parse(text).headings if (name := plain(title))]
@@ -190,9 +190,10 @@ def _marks(repo: Repo, report: Report, now: float) -> None:
 def work(report: Report) -> None:
     """Fill the report with what the documentation has and lacks."""
     repo = open_repo()
-    paths = [entry.path for entry in repo.files()]
+    links = repo.links()
+    paths = [*(entry.path for entry in repo.files()), *links]
     progress("reading README and guides")
-    _readme(repo, report, paths)
+    _readme(repo, report, paths, links)
     _guides(repo, report, paths)
     if not repo.unborn:
         progress("looking for notes left to do")

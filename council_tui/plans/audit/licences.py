@@ -54,12 +54,12 @@ def identify(text: str) -> str:
     return next((name for name, phrase in _KNOWN if re.search(phrase, plain, re.IGNORECASE)), "")
 
 
-def _licence_files(repo: Repo, report: Report, paths: list[str]) -> set[str]:
+def _licence_files(repo: Repo, report: Report, paths: list[str], links: dict[str, str]) -> set[str]:
     top = [p for p in paths if "/" not in p and _LICENCE_FILE.match(p) and not _CODE.search(p)]
     top += [p for p in paths if re.match(r"(?i)licenses?/[^/]+$", p)]
     found: dict[str, str] = {}
     for path in top:
-        found[path] = identify((repo.read(path, 64 * 1024) or b"").decode("utf-8", "replace"))
+        found[path] = identify((repo.read(links.get(path, path), 64 * 1024) or b"").decode("utf-8", "replace"))
     if not found:
         report.add(
             "MEDIUM",
@@ -215,9 +215,10 @@ def _fixture(path: str) -> bool:
 def work(report: Report) -> None:
     """Fill the report with licence and dependency facts."""
     repo = open_repo()
+    links = repo.links()
     paths = [entry.path for entry in repo.files()]
     progress("reading licence files")
-    names = _licence_files(repo, report, paths)
+    names = _licence_files(repo, report, [*paths, *links], links)
     progress("reading dependency manifests")
     manifests = _manifests(repo, report, paths)
     for manifest in manifests:

@@ -153,6 +153,16 @@ class Repo:
         fresh = [Entry(os.fsdecode(p), tracked=False) for p in others if p and not p.endswith(b"/")]
         return [e for e in (*self.tracked(), *fresh) if e.mode != "120000"]
 
+    def links(self) -> dict[str, str]:
+        """Tracked symbolic links to files of this tree, each with the path of the file it ends at."""
+        found = {}
+        for entry in self.tracked():
+            if entry.mode == "120000":
+                real = os.path.realpath(os.path.join(self.root, entry.path))
+                if os.path.isfile(real) and self._within(os.path.dirname(real)):
+                    found[entry.path] = os.path.relpath(real, self.root)
+        return found
+
     def read(self, path: str, limit: int = MAX_READ) -> bytes | None:
         """The first `limit` bytes of a regular file inside the tree, else None (counted in `skipped`)."""
         full = os.path.join(self.root, path)

@@ -69,6 +69,8 @@ def _pythons(repo: Repo) -> Iterable[str]:
 def _why_pytest(repo: Repo, names: set[str]) -> str:
     for name, mark in (
         ("pytest.ini", "["),
+        ("pytest.toml", "["),
+        (".pytest.toml", "["),
         ("pyproject.toml", "[tool.pytest"),
         ("tox.ini", "[pytest]"),
         ("setup.cfg", "[tool:pytest]"),
