@@ -38,10 +38,11 @@ class Turn:
     start: list[str] = field(default_factory=list)
 
 
-def _stuck(card: Card, by_name: Mapping[str, Card]) -> str | None:
+def _stuck(card: Card, by_name: Mapping[str, Card], busy: set[str]) -> str | None:
     for name in card.after:
         other = by_name.get(name)
-        if other is None:
+        # A run that is not settled yet may still be followed by another attempt.
+        if other is None or other.id in busy:
             continue
         if other.state is CardState.FAILED:
             return f"needs {name}, which failed"
@@ -85,7 +86,7 @@ def look(
         if card.kind == "office" or card.id in busy:
             continue
         if card.state is CardState.BACKLOG:
-            reason = _stuck(card, by_name)
+            reason = _stuck(card, by_name, busy)
             if reason is not None:
                 turn.blocked.append((card.id, reason))
             elif _released(card, by_name):

@@ -49,6 +49,7 @@ class Fleet:
         self._draining = False
         self._orders: dict[str, Order] = {}
         self.name = plan.name if plan else "council"
+        supervisor.mbti = plan.mbti if plan else {}
         supervisor.board.listen(self._heard)
         supervisor.on_card = self._card
         supervisor.on_settled = lambda seat: self._settled(seat)
@@ -110,7 +111,17 @@ class Fleet:
         known = self._orders.get(order.id)
         if parent.kind not in PARENTS and known != order:
             raise Refused("order", f"{parent.label} was not given {order.id} to spawn")
+        if parent.attempt > 1:
+            self._make_way(parent, order)
         return await self.sup.make_card(parent, order)
+
+    def _make_way(self, parent: Seat, order: Order) -> None:
+        """A parent that is tried again spawns anew: what its earlier attempt left makes room."""
+        tables = self.sup.board.tables
+        for card in [c for c in tables.cards.values() if c.plan_id == order.id and c.parent_agent != parent.agent]:
+            if card.state in _CLOSED:
+                self.sup.board.append(Draft(K.CARD_ARCHIVED, None, card.id, None))
+                tables.forget(card.id)
 
     async def submit(self, order: Order) -> str:
         """Send one more order through its office; the card's id."""
@@ -171,6 +182,7 @@ class Fleet:
         turn = look(cards, living, self._starting | seated, self.limits, paused=self.paused or self._draining)
         for card, reason in turn.blocked:
             self._block(card, "dependency", reason)
+            self._tell_parent(cards[card], "dependency")
         for card in turn.ready:
             self.sup.board.append(Draft(K.CARD_READY, self.sup.hermes, card))
         for card in turn.start:
@@ -189,6 +201,7 @@ class Fleet:
         cleared = clearance(Order.model_validate(card.order).envelope)
         if cleared.hold:
             self._block(card.id, "hold", cleared.reason)
+            self._tell_parent(card, "hold")
             return
         if cleared.clamped and card.attempt == 0:
             words = {"author": self.sup.hermes, "text": f"band clamped: {cleared.reason}"}
@@ -245,15 +258,20 @@ class Fleet:
     def _minutes(self) -> float | None:
         return self.plan.budget_minutes if self.plan else None
 
+    @property
+    def _elapsed(self) -> float:
+        """Seconds since the beginning in which this process could have done something."""
+        return self.sup.clock() - self._began - self.sup.frozen
+
     def budget(self) -> dict[str, Any]:
         """Minutes granted and used."""
-        used = (self.sup.clock() - self._began) / 60
+        used = self._elapsed / 60
         return {"minutes": self._minutes, "used_minutes": round(used, 3), "exhausted": self._spent}
 
     def _check_time(self) -> None:
         if self._spent or self._draining:
             return
-        elapsed = self.sup.clock() - self._began
+        elapsed = self._elapsed
         if self._timeout is not None and elapsed > self._timeout:
             self._stop_all(f"the fleet ran longer than --timeout {self._timeout:g}", None)
         elif self._minutes is not None and elapsed > self._minutes * 60:

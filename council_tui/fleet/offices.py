@@ -21,7 +21,7 @@ def office_order(kind: str) -> Order:
         kind="office",
         retries=0,
         context={
-            "inheritance": {"mbti_type": _TEMPERS[kind], "style_guide": f"doctrine/{kind}.md"},
+            "inheritance": {"mbti_type": _TEMPERS[kind], "style_guide": kind},
             "lifecycle_policy": {
                 "parent_heartbeat_interval_seconds": HEARTBEAT_SECONDS,
                 "child_timeout_seconds": 30,

@@ -5,10 +5,10 @@ Nothing starts from a plan with a mistake in it; every mistake is told at once, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -23,15 +23,19 @@ from council_tui.fleet.child import (
     note_schema,
     read_child,
 )
+from council_tui.fleet.parents import check_types, read_parents
 from council_tui.fleet.relations import check_relations, ordered
 from council_tui.fleet.spawn_context import FAMILIES, PLACEHOLDERS, Defaults
 from council_tui.fleet.words import check, mapping, nearest, show, unknown_keys
 from council_tui.fleet.yaml_lines import Notes, Unreadable, read_yaml
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MAX_BYTES = 1024 * 1024
 """Of a plan file."""
 
-TOP_KEYS = ("council", "name", "description", "limits", "budget", "defaults", "children")
+TOP_KEYS = ("council", "name", "description", "limits", "budget", "parents", "defaults", "children")
 NOT_BUILT = {
     key: f"this version runs no {key}; take the section out"
     for key in ("roundtables", "councils", "topics", "hosts", "policy")
@@ -84,6 +88,8 @@ class Plan:
     orders: tuple[Order, ...]
     """Each child followed by its microsharks."""
     description: str = ""
+    mbti: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By office: the base types that children below it may have; an office that is not here allows all."""
 
 
 def shipped_plans() -> tuple[str, ...]:
@@ -151,10 +157,12 @@ def _read(value: object, source: str, notes: Notes) -> Plan | None:
     top = check(_TopFile, raw, (), notes)
     limits = check(_LimitsFile, _section(raw, "limits", _LimitsFile, notes), ("limits",), notes)
     budget = check(_BudgetFile, _section(raw, "budget", _BudgetFile, notes, {"usd": _NO_DOLLARS}), ("budget",), notes)
+    mbti = read_parents(raw, notes)
     orders = _read_children(raw.get("children"), _read_defaults(raw, notes), notes)
+    check_types(orders, mbti, raw, notes)
     if notes.found or top is None or limits is None or budget is None:
         return None
-    return Plan(top.name, source, Limits(**limits.model_dump()), budget.minutes, orders, top.description)
+    return Plan(top.name, source, Limits(**limits.model_dump()), budget.minutes, orders, top.description, mbti)
 
 
 def _section(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council_tui.board.board import Draft
@@ -49,6 +50,8 @@ class Births:
         context = await self._contract(card, order, run, parent)
         words = self._admit(context, parent, card.parent_agent)
         path = context.memory_slice.shared_memory_path
+        if any(seat.card == card_id for seat in self._sup.seats.values()):
+            raise Refused("card", f"{card_id} has a living run already")
         slices.make(path, [seat.slice for seat in self._sup.seats.values()])
         budget = None if kind in PARENTS else order.envelope.time_budget_minutes * 60
         seat = Seat(
@@ -101,10 +104,20 @@ class Births:
         if context.parent_id != parent_agent:
             raise Refused("parent_id", f"{context.parent_id} is not the parent of this card")
         inherited = parent.context.inheritance if parent is not None and parent.kind not in PARENTS else None
-        problems = [*context.inheritance.problems(), *check_narrowing(inherited, context.inheritance)]
+        allowed = self._sup.allowed_types(parent_agent)
+        problems = [*context.inheritance.problems(allowed), *check_narrowing(inherited, context.inheritance)]
+        problems += self._style_problems(context.inheritance.style_guide)
         if problems:
             raise problems[0]
         return limits.enforcement(context)
+
+    def _style_problems(self, guide: str) -> list[Refused]:
+        """A style guide that points into the project must be there; anything else is passed on as a name."""
+        path = Path(self._sup.workdir) / guide
+        into_project = path.suffix and path.parent != Path(self._sup.workdir) and path.parent.is_dir()
+        if not guide or not into_project or path.is_file():
+            return []
+        return [Refused("inheritance.style_guide", f"{guide} is not in the project")]
 
     async def _start(self, seat: Seat) -> None:
         spec = RunnerSpec(
@@ -120,6 +133,9 @@ class Births:
         try:
             started = await self._sup.host.spawn(spec)
         except BaseException:
+            # Whoever reaps it meanwhile must not wait for a process that never was.
+            for passed in (seat.started, seat.exited, seat.clean):
+                passed.set()
             self._sup.forget(seat)
             slices.clear(seat.slice)
             raise

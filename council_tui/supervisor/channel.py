@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import Refused
+from council_tui.domain.text import safe
 from council_tui.runner.channel import Peer, UnknownMethod
 
 if TYPE_CHECKING:
@@ -30,15 +31,6 @@ def credentials(peer: Peer) -> tuple[int, int]:
     return pid, uid
 
 
-def _inside_a_body(pid: int) -> bool:
-    """Whether a process was started by an agent; an unreadable one counts as such."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return any(entry.startswith(b"COUNCIL_RUN=") for entry in file.read().split(b"\0"))
-    except OSError:
-        return True
-
-
 class Channel:
     """Listens on `council.sock`. The first call decides what a connection is: a runner or an operator."""
 
@@ -49,14 +41,18 @@ class Channel:
         runner: RunnerHandler,
         operator: OperatorHandler,
         bad: Callable[[Seat | None, str], None],
+        guarded: Callable[[int], bool],
     ) -> None:
         self._path = path
         self._hello = hello
         self._runner = runner
         self._operator = operator
         self._bad = bad
+        self._guarded = guarded
+        """Whether a process, by its pid, belongs to an agent."""
         self._seats: dict[Peer, Seat] = {}
         self._operators: set[Peer] = set()
+        self._open: set[Peer] = set()
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -66,10 +62,15 @@ class Channel:
         previous = os.umask(0o177)
         try:
             self._server = await asyncio.get_running_loop().create_unix_server(
-                lambda: Peer(self._answer, self._heard_bad, self._lost), str(self._path), backlog=1024
+                self._accept, str(self._path), backlog=1024
             )
         finally:
             os.umask(previous)
+
+    def _accept(self) -> Peer:
+        peer = Peer(self._answer, self._heard_bad, self._lost)
+        self._open.add(peer)
+        return peer
 
     async def _answer(self, peer: Peer, call: Call) -> Any:  # noqa: ANN401
         seat = self._seats.get(peer)
@@ -81,23 +82,32 @@ class Channel:
         if uid != os.getuid():
             peer.close()
             raise Refused("peer", "another user's process")
+        try:
+            return await self._introduce(peer, call, pid)
+        except Refused as error:
+            self._bad(None, str(error))
+            raise
+
+    async def _introduce(self, peer: Peer, call: Call, pid: int) -> Any:  # noqa: ANN401
+        """The first call of a connection."""
         if call.method == "hello":
             seat, answer = await self._hello(peer, call.params)
             self._seats[peer] = seat
             return answer
         if call.method == "attach":
             # What runs inside an agent must not be able to reap its siblings or answer for a person.
-            if _inside_a_body(pid):
+            if self._guarded(pid):
                 raise Refused("attach", "an agent's process may not act as an operator")
             self._operators.add(peer)
             return {"pid": os.getpid()}
         peer.close()
-        raise UnknownMethod(f"the first call must be hello or attach, not {call.method!r}")
+        raise UnknownMethod(f"the first call must be hello or attach, not {safe(call.method)!r}")
 
     def _heard_bad(self, peer: Peer, reason: str) -> None:
         self._bad(self._seats.get(peer), reason)
 
     def _lost(self, peer: Peer) -> None:
+        self._open.discard(peer)
         self._seats.pop(peer, None)
         self._operators.discard(peer)
 
@@ -105,7 +115,7 @@ class Channel:
         """Stop listening, drop every connection and remove the socket."""
         if self._server is not None:
             self._server.close()
-        for peer in (*self._seats, *self._operators):
+        for peer in tuple(self._open):
             peer.close()
         with suppress(FileNotFoundError):
             self._path.unlink()

@@ -66,6 +66,7 @@ class Handshake:
         return seat, self._grant(seat, int(appended.opened.payload["predicate"]["not_after"]))
 
     def _grant(self, seat: Seat, not_after: int) -> dict[str, Any]:
+        allowed = self._sup.allowed_types(seat.parent)
         return {
             "context": seat.context.model_dump(mode="json"),
             "order": seat.order.model_dump(mode="json"),
@@ -76,7 +77,7 @@ class Handshake:
             "enforcement": seat.enforcement,
             "microsharks": [order.model_dump(mode="json") for order in self.microsharks.get(seat.run, ())],
             "workdir": self._sup.workdir,
-            "mbti": None,
+            "mbti": None if allowed is None else sorted(allowed),
         }
 
     async def _delegate(self, seat: Seat) -> Appended:
@@ -114,7 +115,9 @@ class Handshake:
                 "lifetime": lifetime,
             },
         )
-        raw = str(answer["entry"]).encode()
+        if not isinstance(answer, dict) or not isinstance(answer.get("entry"), str):
+            raise Refused("delegate", "the parent answered without an entry")
+        raw = answer["entry"].encode()
         said = open_strict(raw).payload["predicate"]
         try:
             appended = await self._sup.ledger.append(raw)
@@ -218,6 +221,8 @@ class Handshake:
 
     async def returned(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """The result, before it is signed: checked here again, against the contract we hold."""
+        if seat.state.phase is not Phase.RUNNING:
+            return await self._gate(seat, Signal.RETURNED)
         result = dict(params["result"])
         seat.body_status = (params.get("exit_status"), params.get("signal"))
         violation = params.get("violation")
@@ -261,7 +266,8 @@ class Handshake:
         if status == "ERROR":
             exit_status, signal = seat.body_status
             how = f"signal {signal}" if signal is not None else f"exit status {exit_status}"
-            return Outcome(fail=FailKind.ERROR, reason=safe(f"{how}: {said}" if said else how, 300))
+            words = [how] if seat.body_status != (None, None) else []
+            return Outcome(fail=FailKind.ERROR, reason=safe(": ".join((*words, str(said))) if said else how, 300))
         return Outcome()
 
     async def _append(self, seat: Seat, params: dict[str, Any], kind: str) -> Appended:

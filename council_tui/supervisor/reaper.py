@@ -52,12 +52,13 @@ class Reaper:
         below = self._sup.children_of(seat.agent)
         reason = f"its parent {seat.label} is being reaped: {cause}" if cause else f"its parent {seat.label} is gone"
         for child in below:
-            await self._sup.signal(child, Signal.PARENT_GONE, {"reason": reason})
+            # Each on its own: what goes wrong with one must not keep the others alive.
+            self._sup.background(self._sup.signal(child, Signal.PARENT_GONE, {"reason": reason}))
         said = await self._end_runner(seat)
         await self._prove(seat)
         for child in below:
             await child.ended.wait()
-        status, number = self._how(seat, said)
+        status, number = seat.body_status = self._how(seat, said)
         self._sup.log(seat, EventKind.REAPED, {"exit_status": status, "signal": number, "survivors": []})
         await self._sup.signal(seat, Signal.DEAD)
 
@@ -113,13 +114,16 @@ class Reaper:
         outcome = seat.state.outcome or Outcome()
         cleared = slices.clear(seat.slice)
         sup.log(seat, EventKind.SLICE_CLEARED, {"path": seat.slice, "cleared": cleared})
-        if seat.delegated:
-            await self._close_authority(seat, outcome)
-        await sup.board.append(self._last_word(seat, outcome))
-        parent = sup.by_agent.get(seat.parent)
-        if parent is not None and parent.peer is not None and seat.kind == "microshark":
-            self._tell(parent, seat, outcome)
-        sup.forget(seat)
+        try:
+            if seat.delegated:
+                await self._close_authority(seat, outcome)
+            await sup.board.append(self._last_word(seat, outcome))
+        finally:
+            # It is dead whether or not the disk took note: nobody may wait for it any longer.
+            parent = sup.by_agent.get(seat.parent)
+            if parent is not None and parent.peer is not None and seat.kind == "microshark":
+                self._tell(parent, seat, outcome)
+            sup.forget(seat)
         sup.on_settled(seat)
 
     def _tell(self, parent: Seat, seat: Seat, outcome: Outcome) -> None:

@@ -17,8 +17,10 @@ FIELD = "memory_slice.shared_memory_path"
 
 def make(path: str, taken: Iterable[str]) -> None:
     """Create `path` with `ctl` and `data`, all 0700. Raises `Refused` when it exists or lies in another slice."""
-    wanted = Path(path)
-    for other in taken:
+    given = Path(path)
+    # Through links: two names of one directory are one slice.
+    wanted = given.parent.resolve() / given.name
+    for other in (os.path.realpath(one) for one in taken):
         if wanted.is_relative_to(other) or Path(other).is_relative_to(wanted):
             raise Refused(FIELD, f"{path} overlaps the slice {other}")
     try:

@@ -35,7 +35,7 @@ from council_tui.supervisor.reaper import Reaper
 from council_tui.supervisor.recovery import recover
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from council_tui.domain.order import Order
     from council_tui.domain.wire import Call
@@ -80,8 +80,17 @@ class Supervisor:
         self.handshake = Handshake(self)
         self.reaper = Reaper(self)
         self.beats = BeatListener(home.beats, self.seats.get, self._heard_beat)
-        self.channel = Channel(home.socket, self.handshake.hello, self.handshake.answer, self._operate, self._heard_bad)
+        self.channel = Channel(
+            home.socket,
+            self.handshake.hello,
+            self.handshake.answer,
+            self._operate,
+            self._heard_bad,
+            self._belongs_to_an_agent,
+        )
         self.workdir = os.getcwd()
+        self.mbti: Mapping[str, frozenset[str]] = {}
+        """By office: the base types allowed below it; an office that is not here allows all sixteen."""
         self.root_public = b""
         self.hermes = ""
         """Hermes' name on the ledger."""
@@ -97,6 +106,10 @@ class Supervisor:
         """Resolves with the fault that this supervisor cannot go on with."""
         self.recovered: list[str] = []
         self.beats_heard = 0
+        self.strangers = 0
+        """Messages refused on connections that belong to no run."""
+        self.frozen = 0.0
+        """Seconds in which this process stood still; no patience ran meanwhile."""
         self._ledger: Ledger | None = None
         self._signer: Signer | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -121,7 +134,7 @@ class Supervisor:
             self._ledger = await Ledger.open(self.home.ledger, log_key, root.public)
             self.hermes = f"hermes:{root.key_id[:8]}"
             self._signer = Signer(self.hermes, root, self._ledger.origin, *self._ledger.head_of(self.hermes))
-            self.recovered = await recover(self.board, self.home)
+            self.recovered = await recover(self.board, self.home, self._revoke)
             self.beats.start()
             await self.channel.start()
             self._ticker = asyncio.create_task(self._tick_forever())
@@ -190,6 +203,12 @@ class Supervisor:
             self._signer.withdraw(raw)
             raise
 
+    async def _revoke(self, agent: str, reason: str) -> int | None:
+        known = self.ledger.lineage.agent(agent)
+        if known is None or known.revoked_at >= 0:
+            return None
+        return (await self.sign("revocation", {"of": agent, "reason": reason})).index
+
     # cards
 
     def new_card(self, order: Order, parent_agent: str, parent_card: str | None) -> tuple[str, Draft]:
@@ -227,19 +246,31 @@ class Supervisor:
         """Feed one signal to a seat's machine and carry out what it decides; whether the phase moved."""
         before = seat.state.phase
         seat.state, effects = step(seat.state, signal, self.clock(), data)
-        for effect in effects:
-            await self._carry_out(seat, effect)
+        # A disk that is full or slow must not come between a decision and its kill: wait for it last.
+        written = [done for effect in effects if (done := self._carry_out(seat, effect)) is not None]
+        for done in written:
+            await done
         return seat.state.phase is not before
 
-    async def _carry_out(self, seat: Seat, effect: Effect) -> None:
+    def _carry_out(self, seat: Seat, effect: Effect) -> Awaitable[None] | None:
+        """Begin what an effect asks for; what is left to wait for."""
         if effect.do is Do.LOG and effect.kind is not None:
-            await self.log(seat, effect.kind, effect.data)
-        elif effect.do is Do.REAP:
+            return self.log(seat, effect.kind, effect.data)
+        if effect.do is Do.REAP:
             self.background(self.reaper.reap(seat, str(effect.data.get("cause", ""))))
         elif effect.do is Do.STOP and seat.peer is not None:
             self.background(self.reaper.freeze(seat))
         elif effect.do is Do.SETTLE:
-            await self.reaper.settle(seat)
+            return self.reaper.settle(seat)
+        return None
+
+    def allowed_types(self, parent_agent: str) -> frozenset[str] | None:
+        """The base types that a child of this agent may have; None for all."""
+        kind = ids.agent_type(parent_agent)
+        seat = self.by_agent.get(parent_agent)
+        if kind not in PARENTS and seat is not None:
+            return self.allowed_types(seat.parent)
+        return self.mbti.get(kind)
 
     def children_of(self, agent: str) -> list[Seat]:
         """Living seats whose parent is this agent."""
@@ -267,20 +298,31 @@ class Supervisor:
 
     def _heard_bad(self, seat: Seat | None, reason: str) -> None:
         if seat is None:
-            return
-        seat.refused += 1
+            count = self.strangers = self.strangers + 1
+        else:
+            count = seat.refused = seat.refused + 1
         # A flood of nonsense is counted, but the journal hears of it at 1, 10, 100, ...
-        if str(seat.refused).strip("0") == "1":
-            self.log(seat, EventKind.MESSAGE_REFUSED, {"reason": reason, "count": seat.refused})
+        if str(count).rstrip("0") != "1":
+            return
+        facts = {"reason": reason, "count": count}
+        if seat is None:
+            self.board.append(Draft(EventKind.MESSAGE_REFUSED, data=facts))
+        else:
+            self.log(seat, EventKind.MESSAGE_REFUSED, facts)
 
-    def _runner_gone(self, pid: int, status: int) -> None:
+    def _belongs_to_an_agent(self, pid: int) -> bool:
+        # An agent may clear its marker, and one that lost its guard hangs elsewhere: either gives it away.
+        nursery = self.host.pid
+        return guard.marker_of(pid) in self.seats or (nursery is not None and guard.is_below(pid, nursery))
+
+    def _runner_gone(self, pid: int, status: int | None) -> None:
         seat = self.by_pid.get(pid)
         if seat is None:
             return
         seat.runner_status = status
         seat.exited.set()
-        by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        by_signal = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
         how = f"signal {by_signal}" if by_signal is not None else f"exit status {code}"
         reason = f"its runner ended with {how} before it had reported"
         self.background(self._after_exit(seat, reason, {"exit_status": code, "signal": by_signal}))
@@ -290,7 +332,9 @@ class Supervisor:
         self.log(seat, EventKind.AGENT_ENDED, data)
         if seat.state.phase is Phase.CLOSING:
             await seat.clean.wait()
-            await self.signal(seat, Signal.DEAD)
+            # Reaped meanwhile: then the reaper has the last word.
+            if seat.state.phase is Phase.CLOSING:
+                await self.signal(seat, Signal.DEAD)
         else:
             await self.signal(seat, Signal.PROCESS_GONE, {"reason": reason})
 
@@ -321,6 +365,7 @@ class Supervisor:
         if self.board.failure is not None:
             self._fail(self.board.failure)
         if late > FREEZE_SECONDS:
+            self.frozen += late
             for seat in self.seats.values():
                 seat.state = shift(seat.state, late)
             return
