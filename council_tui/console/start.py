@@ -57,6 +57,6 @@ async def _attach(home: Home, *, ascii: bool, read_only: bool) -> int:  # noqa: 
     try:
         await run_console(door, ascii=ascii, read_only=read_only)
     finally:
-        door.close()
+        await door.close()
     print(f"the council goes on in process {door.owner}", file=sys.stderr)
     return 0

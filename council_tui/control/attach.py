@@ -111,9 +111,10 @@ class Attached:
         """None that would end with this front end."""
         return 0
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Leave; the council goes on."""
         self._peer.close()
+        await asyncio.wait({self._peer.lost}, timeout=1)
 
 
 def _view(kind: type[T], raw: object) -> T:

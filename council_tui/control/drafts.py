@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -13,6 +14,7 @@ from council_tui.control.views import DraftCheck, SpawnDraft
 from council_tui.domain.envelope import Envelope
 from council_tui.domain.errors import Refused
 from council_tui.domain.hierarchy import PARENTS
+from council_tui.domain.ids import LABEL
 from council_tui.domain.order import Order, materialise
 from council_tui.supervisor import limits
 
@@ -82,6 +84,9 @@ def check_draft(sup: Supervisor, fleet: Fleet, draft: SpawnDraft) -> DraftCheck:
         problems.append(("parent", f"{draft.parent} has no office open"))
     if any(card.plan_id == draft.label and card.kind != "office" for card in sup.board.tables.cards.values()):
         problems.append(("label", f"there is a card called {draft.label} already"))
+    if not LABEL.match(draft.label):
+        problems.append(("label", "lower-case letters, digits and dashes, at most 48, like unit-tests"))
+        draft = replace(draft, label="unnamed")
     try:
         order = order_of(draft)
         context = materialise(

@@ -72,7 +72,7 @@ async def verify(path: Path, pins: Pins, index: int | None) -> VerifyView:
     """Verify one entry, or all, in a thread."""
     if index is not None:
         one = await asyncio.to_thread(verify_entry, path, index, pins.root, pins.log)
-        lines = tuple(safe(str(check), 300) for check in one.checks)
+        lines = tuple(safe(f"{check.verdict}  {check.name}: {check.detail}", 300) for check in one.checks)
         return VerifyView(str(one.verdict), 1, None if one.verdict == "VALID" else index, lines)
     report = await asyncio.to_thread(verify_log, path, root_public=pins.root, log_public=pins.log)
     lines = tuple(

@@ -123,9 +123,7 @@ def findings_of(cards: Iterator[Card]) -> tuple[FindingView, ...]:
 def _fleet(event: Event, ending: dict[str, Any] | None) -> FleetView:
     data = event.data
     minutes = data.get("budget", {}).get("minutes")
-    return FleetView(
-        data["name"], data.get("plan"), data.get("workdir", ""), event.at, event.seq, minutes, ending
-    )
+    return FleetView(data["name"], data.get("plan"), data.get("workdir", ""), event.at, event.seq, minutes, ending)
 
 
 def _picture(

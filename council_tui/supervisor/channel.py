@@ -80,7 +80,7 @@ class Channel:
             return await self._operator(call)
         pid, uid = credentials(peer)
         if uid != os.getuid():
-            peer.close()
+            self._send_away(peer)
             raise Refused("peer", "another user's process")
         try:
             return await self._introduce(peer, call, pid)
@@ -100,8 +100,13 @@ class Channel:
                 raise Refused("attach", "an agent's process may not act as an operator")
             self._operators.add(peer)
             return {"pid": os.getpid()}
-        peer.close()
+        self._send_away(peer)
         raise UnknownMethod(f"the first call must be hello or attach, not {safe(call.method)!r}")
+
+    @staticmethod
+    def _send_away(peer: Peer) -> None:
+        # Not at once: it shall still hear why.
+        asyncio.get_running_loop().call_soon(peer.close)
 
     def _heard_bad(self, peer: Peer, reason: str) -> None:
         self._bad(self._seats.get(peer), reason)

@@ -92,7 +92,6 @@ class Handshake:
             reason = f"its parent did not delegate: {safe(why, 300)}"
             await self._sup.signal(seat, Signal.FAILED, {"reason": reason})
             raise Refused("delegate", reason) from None
-        seat.delegated = True
         await self._sup.signal(seat, Signal.DELEGATED, {"entry": appended.index})
         return appended
 
@@ -124,6 +123,9 @@ class Handshake:
         except BadEntry:
             parent.peer.notify("withdraw", {"entry": raw.decode()})
             raise
+        if seat.state.phase is Phase.ENDED:
+            # Too late: the grant stands on the log, so it has to be taken back there.
+            await self._sup.revoke(seat.agent, "its run was over before it was delegated")
         if (said.get("child"), said.get("public_key"), said.get("contract")) != (
             seat.agent,
             seat.public_key,

@@ -25,12 +25,13 @@ class BeatListener:
         self._path = path
         self._find = find
         self._heard = heard
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket: socket.socket | None = None
         self.refused = 0
         """Datagrams that carried no run of ours, or a wrong token."""
 
     def start(self) -> None:
         """Bind the socket, 0600, and listen."""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         with suppress(FileNotFoundError):
             self._path.unlink()
         previous = os.umask(0o177)
@@ -42,6 +43,8 @@ class BeatListener:
 
     def drain(self, at_most: int = 100_000) -> None:
         """Take what has arrived."""
+        if self._socket is None:
+            return
         for _ in range(at_most):
             fields = receive(self._socket)
             if fields is None:
@@ -62,7 +65,10 @@ class BeatListener:
 
     def close(self) -> None:
         """Stop listening and remove the socket."""
+        if self._socket is None:
+            return
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
+        self._socket = None
         with suppress(FileNotFoundError):
             self._path.unlink()

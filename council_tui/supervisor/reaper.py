@@ -113,9 +113,11 @@ class Reaper:
         sup = self._sup
         outcome = seat.state.outcome or Outcome()
         cleared = slices.clear(seat.slice)
+        # A runner that was killed could not take its body's socket with it.
+        (sup.home.bodies / seat.run).unlink(missing_ok=True)
         sup.log(seat, EventKind.SLICE_CLEARED, {"path": seat.slice, "cleared": cleared})
         try:
-            if seat.delegated:
+            if sup.ledger.lineage.agent(seat.agent) is not None:
                 await self._close_authority(seat, outcome)
             await sup.board.append(self._last_word(seat, outcome))
         finally:

@@ -43,7 +43,6 @@ class Seat:
     start_time: int = 0
     peer: Peer | None = None
     public_key: str = ""
-    delegated: bool = False
     result_digest: str = ""
     result: dict[str, Any] = field(default_factory=dict)
     body_status: tuple[int | None, int | None] = (None, None)

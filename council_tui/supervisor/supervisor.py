@@ -134,7 +134,7 @@ class Supervisor:
             self._ledger = await Ledger.open(self.home.ledger, log_key, root.public)
             self.hermes = f"hermes:{root.key_id[:8]}"
             self._signer = Signer(self.hermes, root, self._ledger.origin, *self._ledger.head_of(self.hermes))
-            self.recovered = await recover(self.board, self.home, self._revoke)
+            self.recovered = await recover(self.board, self.home, self.revoke)
             self.beats.start()
             await self.channel.start()
             self._ticker = asyncio.create_task(self._tick_forever())
@@ -203,7 +203,8 @@ class Supervisor:
             self._signer.withdraw(raw)
             raise
 
-    async def _revoke(self, agent: str, reason: str) -> int | None:
+    async def revoke(self, agent: str, reason: str) -> int | None:
+        """End an agent's authority; the entry, or None when the log never gave it any or took it back before."""
         known = self.ledger.lineage.agent(agent)
         if known is None or known.revoked_at >= 0:
             return None

@@ -1,0 +1,144 @@
+"""What the door shows of a living council, and what it does."""
+
+import pytest
+
+from council_tui.control.attach import Attached
+from council_tui.control.council import Council
+from council_tui.control.views import RoomView, SpawnDraft
+from council_tui.domain.errors import CouncilError, HomeOwned, Refused
+from tests.control.conftest import until
+
+
+def agent(room: RoomView, label: str):
+    return next(a for a in room.agents if a.label == label)
+
+
+def card(room: RoomView, label: str):
+    return next(c for c in room.cards if c.label == label)
+
+
+def held(room: RoomView) -> bool:
+    return any(a.label == "silent" and a.health == "held" for a in room.agents)
+
+
+async def test_the_room_shows_tree_board_and_what_waits(council: Council):
+    room = await until(council, held)
+    assert [a.label for a in room.agents[:4]] == ["Hermes", "OpenFang", "OpenClaw", "ZeroClaw"]
+    assert agent(room, "idle").parent == agent(room, "ZeroClaw").name
+    assert card(room, "risky").block == "hold"
+    assert card(room, "later").state == "backlog"
+    assert room.waiting == 2
+    assert room.note == "a note"
+    assert not room.attached
+
+
+async def test_beats_arrive_and_raise_the_version(council: Council):
+    first = await until(council, lambda room: any(a.label == "idle" and a.health == "alive" for a in room.agents))
+    later = await until(council, lambda room: agent(room, "idle").beat_count > agent(first, "idle").beat_count)
+    assert later.version > first.version
+    assert agent(later, "idle").age_seconds is not None
+
+
+async def test_reaping_a_held_orphan_fails_its_card_and_leaves_nothing(council: Council):
+    room = await until(council, held)
+    name = agent(room, "silent").name
+    preview = await council.preview_reap(name)
+    assert any("sleep" in process.command for process in preview.processes)
+    await council.reap(name)
+    await council.reap(name)
+    room = await until(council, lambda room: card(room, "silent").state == "failed")
+    assert card(room, "silent").fail == "orphaned"
+    with pytest.raises(Refused, match="not alive"):
+        await council.preview_reap(name)
+
+
+async def test_detail_tells_the_contract_the_history_and_the_processes(council: Council):
+    room = await until(council, lambda room: any(e.text.startswith("idle runs") for e in room.events))
+    found = await council.detail(agent(room, "idle").name)
+    facts = dict(found.facts)
+    assert facts["mbti type"] == "ISTJ"
+    assert len(facts["sha256"]) == 64
+    assert any("acknowledged" in line for line in found.history)
+    assert any("sleep 600" in process.command for process in found.processes)
+    on_card = await council.detail(card(room, "idle").id)
+    assert ("command", "sleep 600") in on_card.facts
+    with pytest.raises(Refused):
+        await council.detail("t_nothing")
+
+
+async def test_a_draft_is_held_against_the_rules_and_then_spawned(council: Council):
+    bad = await council.check_draft(SpawnDraft("openclaw", "Bad Label", ("no-such-program-here",), mbti_type="ENTP-X"))
+    assert {field for field, _ in bad.problems} >= {"label", "run", "inheritance.mbti_type"}
+    both = SpawnDraft("openclaw", "both", ("true",), core_capabilities=("net",), forbidden_capabilities=("net",))
+    assert any("core and forbidden" in rule for _, rule in (await council.check_draft(both)).problems)
+    good = SpawnDraft("openclaw", "said-hello", ("echo", "hello"), heartbeat_seconds=0.2)
+    check = await council.check_draft(good)
+    assert not check.problems
+    assert "spawn_context:" in check.contract
+    ident = await council.spawn(good)
+    room = await until(council, lambda room: any(c.id == ident and c.state == "done" for c in room.cards))
+    assert card(room, "said-hello").entry is not None
+    with pytest.raises(Refused, match="already"):
+        await council.spawn(good)
+
+
+async def test_paused_dispatch_starts_nothing_until_it_goes_on(council: Council):
+    await council.pause(True)
+    ident = await council.spawn(SpawnDraft("zeroclaw", "patient", ("true",), heartbeat_seconds=0.2))
+    room = await until(council, lambda room: any(c.id == ident and c.state == "ready" for c in room.cards))
+    assert room.paused
+    await council.pause(False)
+    await until(council, lambda room: any(c.id == ident and c.state == "done" for c in room.cards))
+
+
+async def test_a_second_council_attaches_and_acts_through_the_first(council: Council):
+    await until(council, held)
+    with pytest.raises(HomeOwned):
+        await Council(council.home).open()
+    door = await Attached.open(council.home)
+    room = await door.room()
+    assert room.attached
+    assert (await door.room()) is not None
+    assert await door.living() == 0
+    name = agent(room, "silent").name
+    assert (await door.preview_reap(name)).label == "silent"
+    assert (await door.detail(name)).title == "silent"
+    await door.pause(True)
+    assert (await council.room()).paused
+    await door.pause(False)
+    ident = await door.spawn(SpawnDraft("openclaw", "from-afar", ("true",), heartbeat_seconds=0.2))
+    await until(council, lambda room: any(c.id == ident and c.state == "done" for c in room.cards))
+    await door.reap(name)
+    await until(council, lambda room: card(room, "silent").state == "failed")
+    with pytest.raises(CouncilError, match="end it there"):
+        await door.drain()
+    assert (await door.verify()).verdict == "VALID"
+    await door.close()
+
+
+async def test_the_ledger_is_shown_and_verified(council: Council):
+    ident = await council.spawn(SpawnDraft("zeroclaw", "proof", ("true",), heartbeat_seconds=0.2))
+    room = await until(council, lambda room: any(c.id == ident and c.state == "done" for c in room.cards))
+    rows = await council.entries()
+    assert {row.kind for row in rows} >= {"delegation", "acceptance", "ascension", "observation", "revocation"}
+    entry = card(room, "proof").entry
+    one = await council.verify(entry)
+    assert one.verdict == "VALID"
+    assert one.lines
+    assert (await council.verify()).checked == (await council.room()).ledger.size
+
+
+async def test_a_drain_ends_everything_and_says_how_much(council: Council):
+    await until(council, held)
+    outcome = await council.drain()
+    assert (outcome.ended, outcome.left) == (2, 0)
+    end = await council.end()
+    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": []}
+    assert end.ledger["verdict"] == "VALID"
+
+
+async def test_a_supervisor_that_cannot_go_on_says_so_instead_of_showing_an_old_picture(council: Council):
+    assert council.sup.failed is not None
+    council.sup.failed.set_exception(OSError("the disk is gone"))
+    with pytest.raises(CouncilError, match="the disk is gone"):
+        await council.room()
