@@ -81,21 +81,44 @@ class _TimedHost(LocalHost):
 
 
 class Watch:
-    """When each run passed each gate, on the supervisor's clock."""
+    """When each run passed each gate, on the supervisor's clock. It must cost nothing that grows with the fleet."""
 
     def __init__(self) -> None:
         self.at: dict[str, dict[EventKind, float]] = defaultdict(dict)
-        self.ended: Counter[str] = Counter()
-        """Runs and cards that did not live, by what the journal says of them."""
-        self.changed = asyncio.Event()
+        self.acknowledged = 0
+        self.lost: Counter[str] = Counter()
+        """Cards that ended, by what the journal says of them."""
+        self._target = 0
+        self._met = asyncio.Event()
+        self._awaited: dict[tuple[str, EventKind], asyncio.Future[float]] = {}
 
     def hear(self, event: Event) -> None:
         """Take an event of the journal."""
+        now = time.monotonic()
         if event.run is not None:
-            self.at[event.run].setdefault(event.kind, time.monotonic())
-        if event.kind in (K.CARD_FAILED, K.CARD_BLOCKED, K.CARD_DONE):
-            self.ended[f"{event.kind}: {str(event.data.get('reason', ''))[:80]}"] += 1
-        self.changed.set()
+            self.at[event.run].setdefault(event.kind, now)
+            waiting = self._awaited.pop((event.run, event.kind), None)
+            if waiting is not None:
+                waiting.set_result(now)
+        if event.kind is K.ACKNOWLEDGED:
+            self.acknowledged += 1
+        elif event.kind in (K.CARD_FAILED, K.CARD_BLOCKED, K.CARD_DONE):
+            self.lost[f"{event.kind}: {str(event.data.get('reason', ''))[:80]}"] += 1
+        if self.acknowledged + self.lost.total() >= self._target:
+            self._met.set()
+
+    async def settled(self, count: int) -> None:
+        """Wait until so many children were acknowledged or will never be."""
+        self._target = count
+        if self.acknowledged + self.lost.total() < count:
+            self._met.clear()
+            await self._met.wait()
+
+    def moment(self, run: str, kind: EventKind) -> asyncio.Future[float]:
+        """Resolves with the time at which this run's next event of this kind is journalled."""
+        future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._awaited[(run, kind)] = future
+        return future
 
 
 class BenchFleet:
@@ -135,28 +158,14 @@ class BenchFleet:
         """Living seats below the offices."""
         return [seat for seat in self.sup.seats.values() if seat.kind == "child"]
 
-    async def until_alive(self, count: int) -> None:
-        """Wait until so many children have been acknowledged since opening, or have ended before that."""
-        while True:
-            self.watch.changed.clear()
-            acknowledged = sum(K.ACKNOWLEDGED in gates for gates in self.watch.at.values())
-            lost = sum(K.CARD_FAILED in g and K.ACKNOWLEDGED not in g for g in self.watch.at.values())
-            refused = sum(self.watch.ended.values()) if not self.sup.seats else 0
-            if acknowledged + lost + refused >= count or self._failed():
-                return
-            await self._next_change()
-
-    async def _next_change(self) -> None:
-        try:
-            await asyncio.wait_for(self.watch.changed.wait(), 5)
-        except TimeoutError:
-            self.watch.changed.set()
-
-    def _failed(self) -> bool:
+    async def all_up(self, count: int) -> None:
+        """Wait until so many children were acknowledged or lost. Raises what the supervisor failed with."""
+        waiting = asyncio.ensure_future(self.watch.settled(count))
         failed = self.sup.failed
-        if failed is not None and failed.done():
+        await asyncio.wait({waiting, *([failed] if failed is not None else [])}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done() and failed is not None:
+            waiting.cancel()
             failed.result()
-        return False
 
     async def close(self) -> None:
         """Reap what still lives and give everything back."""

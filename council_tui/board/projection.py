@@ -146,6 +146,8 @@ class Tables:
         card = self.cards.get(event.card)
         if card is None:
             raise IllegalMove(f"there is no card {event.card}")
+        if event.kind is K.AGENT_STARTED and event.run in self.runs:
+            raise IllegalMove(f"run {event.run} exists already")
         if event.kind in _FENCED and event.run != card.run:
             raise StaleRun(f"card {card.id} belongs to run {card.run}, not to {event.run}")
         if event.kind is K.CLAIMED and card.claim is not None:

@@ -108,20 +108,27 @@ class CouncilApp(App[None]):
             self.show(picture)
 
     def show(self, picture: Picture) -> None:
-        """Hand a picture to the screens that can be seen."""
-        before, self.picture = self.picture.view, picture
-        after = picture.view
-        changed = before is None or after is None or before.version != after.version
+        """Hand a picture to the screens that can be seen, unless it looks the same."""
+        before, after = self.picture.view, picture.view
+        same = before is not None and after is not None and before.version == after.version
+        if before and after and same and before.clock == after.clock and picture.trouble == self.picture.trouble:
+            return
+        self.picture = picture
+        self._hand_out(changed=not same)
+
+    def _hand_out(self, changed: bool) -> None:
         for screen in reversed(self.screen_stack):
             if isinstance(screen, (CouncilScreen, Dialog)) and screen.is_mounted:
-                screen.show_picture(picture, changed)
+                screen.show_picture(self.picture, changed)
             if not screen.is_modal:
                 break
 
     def hold(self) -> None:
         """Hold the picture still, or let it go on."""
         self.held = not self.held
-        self.show(self.picture if self.held else self.pulse.picture)
+        if not self.held:
+            self.picture = self.pulse.picture
+        self._hand_out(changed=True)
 
     # -- keys
 

@@ -19,6 +19,13 @@ STATE_COLOURS: dict[str, str] = {
     "cursor": "#22344a",
     "cursor-focus": "#1f4d78",
     "button-focus-text-style": "bold underline",
+    "scrollbar": "#34404f",
+    "scrollbar-hover": "#46566a",
+    "scrollbar-active": "#5fb3f0",
+    "scrollbar-background": "#151c25",
+    "scrollbar-background-hover": "#151c25",
+    "scrollbar-background-active": "#151c25",
+    "scrollbar-corner-color": "#151c25",
 }
 """Fallbacks for themes that are not ours."""
 
@@ -63,5 +70,12 @@ COUNCIL_LIGHT = Theme(
         "cursor": "#dfe7f0",
         "cursor-focus": "#bcd9f2",
         "button-focus-text-style": "bold underline",
+        "scrollbar": "#b9c2cd",
+        "scrollbar-hover": "#98a4b3",
+        "scrollbar-active": "#0067a8",
+        "scrollbar-background": "#ffffff",
+        "scrollbar-background-hover": "#ffffff",
+        "scrollbar-background-active": "#ffffff",
+        "scrollbar-corner-color": "#ffffff",
     },
 )

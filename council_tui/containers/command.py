@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -11,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.evidence import Result, check_result
 from council_tui.domain.text import safe_bytes
+from council_tui.domain.wire import MAX_NESTING, BadMessage, parse_json
 
 if TYPE_CHECKING:
     from council_tui.domain.envelope import Envelope
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "COUNCIL_AUDIT_NESTED")
 """The only variables of ours that a body sees; everything else could hold a secret."""
+
+
+_LEVELS_AROUND = 8
+"""What a report may have fewer than a message: it has to fit into one."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ def _returned(line: bytes) -> dict[str, Any] | None:
     if not line.startswith(b"{"):
         return None
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json(line, MAX_NESTING - _LEVELS_AROUND)
+    except BadMessage:
         return None
     return value if isinstance(value, dict) else None
 

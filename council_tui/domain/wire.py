@@ -66,16 +66,16 @@ def _finite(text: str) -> float:
     return value if isfinite(value) else _no_number("a number beyond all bounds")
 
 
-def _nesting(value: Any) -> int:  # noqa: ANN401 - any JSON value
+def _nesting(value: Any, allowed: int) -> int:  # noqa: ANN401 - any JSON value
     """Levels of nesting, counted no further than one beyond what is allowed."""
     level, depth = [value], 0
-    while depth <= MAX_NESTING and (level := [one for one in level if isinstance(one, (dict, list))]):
+    while depth <= allowed and (level := [one for one in level if isinstance(one, (dict, list))]):
         depth += 1
         level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
     return depth
 
 
-def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def parse_json(raw: bytes, nesting: int = MAX_NESTING) -> Any:  # noqa: ANN401 - any JSON value
     """Strict JSON from a stranger: UTF-8, finite numbers, whole characters, bounded nesting.
 
     Raises `BadMessage`. What passes can be stored, hashed and written out again.
@@ -86,8 +86,8 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise
     except (ValueError, RecursionError):
         raise BadMessage("not JSON") from None
-    if _nesting(value) > MAX_NESTING:
-        raise BadMessage(f"nested deeper than {MAX_NESTING} levels")
+    if _nesting(value, nesting) > nesting:
+        raise BadMessage(f"nested deeper than {nesting} levels")
     if b"\\u" in raw:
         try:
             json.dumps(value, ensure_ascii=False).encode()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import CouncilError
+from council_tui.runner import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from council_tui.runner.spec import RunnerSpec
 
 PACKET = 64 * 1024
+LOOK_SECONDS = 0.05
 
 
 class HostFailed(CouncilError):
@@ -43,8 +45,11 @@ class LocalHost:
         self._process: subprocess.Popen[bytes] | None = None
         self._waiting: dict[int, asyncio.Future[Started]] = {}
         self._next_id = 0
-        self.on_exit: Callable[[int, int], None] = lambda pid, status: None
-        """Called with (pid, raw wait status) when a runner has ended."""
+        self._living: dict[int, int] = {}
+        """Start time of every runner by its pid."""
+        self._watch: asyncio.Task[None] | None = None
+        self.on_exit: Callable[[int, int | None], None] = lambda pid, status: None
+        """Called with (pid, raw wait status) when a runner has ended; None when nobody could wait for it."""
         self.on_clean: Callable[[int], None] = lambda pid: None
         """Called when nothing that the runner guarded is left."""
         self.on_gone: Callable[[], None] = lambda: None
@@ -104,6 +109,7 @@ class LocalHost:
 
     def _take(self, message: dict[str, Any]) -> None:
         if "exit" in message:
+            self._living.pop(message["exit"], None)
             self.on_exit(message["exit"], message["status"])
         elif "clean" in message:
             self.on_clean(message["clean"])
@@ -111,6 +117,7 @@ class LocalHost:
             if "error" in message:
                 future.set_exception(HostFailed(f"this machine cannot start another process: {message['error']}"))
             else:
+                self._living[message["pid"]] = message["start_time"]
                 future.set_result(Started(message["pid"], message["start_time"]))
 
     def _lost(self) -> None:
@@ -119,7 +126,19 @@ class LocalHost:
             if not future.done():
                 future.set_exception(HostFailed("the nursery has ended"))
         self._waiting.clear()
+        self._watch = asyncio.get_running_loop().create_task(self._look_after())
         self.on_gone()
+
+    async def _look_after(self) -> None:
+        """Without a nursery nobody waits for its runners: look at each until it is gone."""
+        while self._living:
+            for pid, start_time in list(self._living.items()):
+                process = guard.read_process(pid)
+                if process is None or process.start_time != start_time or process.state in "ZX":
+                    del self._living[pid]
+                    self.on_exit(pid, None)
+                    self.on_clean(pid)
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _drop(self) -> None:
         if self._socket is not None:
@@ -130,6 +149,8 @@ class LocalHost:
     async def close(self, patience: float = 5.0) -> None:
         """Let the nursery go; it leaves once its last runner has."""
         self._drop()
+        if self._watch is not None:
+            self._watch.cancel()
         process = self._process
         if process is None:
             return

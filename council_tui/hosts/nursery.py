@@ -40,10 +40,12 @@ class Nursery:
         self._selector.register(control, selectors.EVENT_READ)
         self._wake_r, self._wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._selector.register(self._wake_r, selectors.EVENT_READ)
-        self._runners: set[int] = set()
-        self._unclean: set[int] = set()
+        self._runners: dict[int, str] = {}
+        """The run of each runner by its pid."""
+        self._unclean: dict[int, str] = {}
         """Runners that have ended and whose orphans are not proved dead yet."""
-        self._kill_at: float | None = None
+        self._kill_at: dict[str | None, float] = {}
+        """When patience with the orphans of a run ends; None: those that hide which run they are of."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
 
@@ -84,7 +86,7 @@ class Nursery:
     def _fork(self, spec: RunnerSpec) -> int:
         pid = os.fork()
         if pid:
-            self._runners.add(pid)
+            self._runners[pid] = spec.run
             return pid
         status = 70
         try:
@@ -114,8 +116,7 @@ class Nursery:
             if pid == 0:
                 return
             if pid in self._runners:
-                self._runners.discard(pid)
-                self._unclean.add(pid)
+                self._unclean[pid] = self._runners.pop(pid)
                 self._tell({"exit": pid, "status": status})
 
     def _orphans(self) -> list[guard.Process]:
@@ -130,20 +131,27 @@ class Nursery:
         return found
 
     def _sweep(self) -> None:
-        orphans = self._orphans()
-        if not orphans:
-            self._kill_at = None
-            for pid in sorted(self._unclean):
+        groups: dict[str | None, list[guard.Process]] = {}
+        for process in self._orphans():
+            groups.setdefault(guard.marker_of(process.pid), []).append(process)
+        # One deadline for all orphans of a run: a chain of short-lived processes must not outlive it.
+        self._kill_at = {name: at for name, at in self._kill_at.items() if name in groups}
+        for name, orphans in groups.items():
+            self._end(name, orphans)
+        for pid, name in list(self._unclean.items()):
+            # Who hides its run may be anyone's, so everyone waits for it.
+            if name not in groups and None not in groups:
+                del self._unclean[pid]
                 self._tell({"clean": pid})
-            self._unclean.clear()
-            return
+
+    def _end(self, name: str | None, orphans: list[guard.Process]) -> None:
         now = time.monotonic()
-        if self._kill_at is None:
-            self._kill_at = now + GRACE_SECONDS
+        if name not in self._kill_at:
+            self._kill_at[name] = now + GRACE_SECONDS
             for process in orphans:
                 guard.send(process, signal.SIGTERM)
                 guard.send(process, signal.SIGCONT)
-        elif now >= self._kill_at:
+        elif now >= self._kill_at[name]:
             for process in orphans:
                 guard.send(process, signal.SIGKILL)
 

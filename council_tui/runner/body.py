@@ -18,6 +18,8 @@ _CHUNK = 256 * 1024
 _KILL_PASSES = 200
 _PASS_PAUSE = 0.02
 """Seconds between looks while a tree dies."""
+_LONGEST_PASS = 0.5
+"""Seconds that one look may count for; a longer one was a pause of ours."""
 
 
 class Body:
@@ -124,10 +126,13 @@ class Body:
         if guard.signal_tree(me, signal.SIGTERM):
             # A stopped process acts on SIGTERM only once it goes on.
             guard.signal_tree(me, signal.SIGCONT)
-            for _ in range(int(grace / _PASS_PAUSE)):
-                if not guard.descendants(me):
-                    break
+            waited, last = 0.0, self._loop.time()
+            while waited < grace and guard.descendants(me):
                 await asyncio.sleep(_PASS_PAUSE)
+                now = self._loop.time()
+                # A pause of our own is no grace that the tree had.
+                waited += min(now - last, _LONGEST_PASS)
+                last = now
         return await self.kill_tree()
 
     async def kill_tree(self) -> list[int]:

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import CouncilError
+from council_tui.domain.text import safe
 from council_tui.domain.wire import (
     INVALID_PARAMS,
     MAX_MESSAGE,
@@ -63,6 +64,8 @@ class Peer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._worker: asyncio.Task[None] | None = None
         self._paused = False
+        self._writable = asyncio.Event()
+        self._writable.set()
         self.lost = asyncio.get_running_loop().create_future()
         """Resolves when the connection is gone."""
 
@@ -90,6 +93,14 @@ class Peer(asyncio.Protocol):
             if not self._skipping:
                 self._skipping = True
                 self._refuse("longer than the cap")
+
+    def pause_writing(self) -> None:
+        """Answer nothing more until the other side reads: its answers would pile up here."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Go on answering."""
+        self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail what waits for an answer and stop answering."""
@@ -162,6 +173,7 @@ class Peer(asyncio.Protocol):
 
     async def _work(self) -> None:
         while True:
+            await self._writable.wait()
             call = await self._calls.get()
             if self._paused and self._calls.qsize() < MAX_QUEUED // 2 and self._transport is not None:
                 self._paused = False
@@ -173,12 +185,13 @@ class Peer(asyncio.Protocol):
             result = await self._handler(self, call)
             reply = Reply(call.id or 0, result)
         except UnknownMethod as error:
+            self._refuse(str(error))
             reply = Reply(call.id or 0, None, str(error), METHOD_NOT_FOUND)
         except CouncilError as error:
             reply = Reply(call.id or 0, None, str(error), REFUSED)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             # What the other side sent did not have the shape the method needs.
-            self._refuse(f"{call.method}: unusable parameters ({type(error).__name__})")
+            self._refuse(f"{safe(call.method)}: unusable parameters ({type(error).__name__})")
             reply = Reply(call.id or 0, None, f"unusable parameters for {call.method}", INVALID_PARAMS)
         if call.id is not None and self._transport is not None and not self._transport.is_closing():
             self._transport.write(encode(reply))

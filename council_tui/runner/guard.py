@@ -128,6 +128,17 @@ def marker_of(pid: int) -> str | None:
     return None
 
 
+def is_below(pid: int, root: int) -> bool:
+    """Whether a process hangs below `root`; one that is gone or cannot be read counts as such."""
+    at = pid
+    while at > 1:
+        process = read_process(at)
+        if process is None or process.ppid == root:
+            return True
+        at = process.ppid
+    return False
+
+
 def all_marked() -> list[tuple[Process, str]]:
     """Every living process that carries a run's marker, wherever it hangs in the tree, with that run."""
     found = ((process, marker_of(process.pid)) for process in all_processes() if process.state not in "ZX")

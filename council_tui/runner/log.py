@@ -39,14 +39,18 @@ class OutputLog:
         self._digest.update(chunk)
         if stdout:
             self._feed(chunk)
-        if self._size + len(chunk) > ROTATE_AT:
-            os.close(self._fd)
-            os.replace(self.path, self._previous)
-            self._fd, self._size = self._fresh(), 0
         try:
+            if self._size + len(chunk) > ROTATE_AT:
+                self._rotate()
             self._size += os.write(self._fd, chunk)
         except OSError:
             self._size += len(chunk)
+
+    def _rotate(self) -> None:
+        os.replace(self.path, self._previous)
+        full, self._fd = self._fd, self._fresh()
+        os.close(full)
+        self._size = 0
 
     def _feed(self, chunk: bytes) -> None:
         first, *others = chunk.split(b"\n")
@@ -69,8 +73,9 @@ class OutputLog:
     @property
     def last_line(self) -> bytes:
         """The last line of stdout that is not blank, with or without its newline; empty if it was too long."""
-        rest = bytes(self._line).strip()
-        return rest or self._last.strip()
+        if self._overlong:
+            return b""
+        return bytes(self._line).strip() or self._last.strip()
 
     @property
     def sha256(self) -> str:

@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import time
+import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,10 +37,11 @@ from council_tui.runner.proof import canonical_sha256
 from council_tui.runner.spec import Grant, RunnerSpec
 
 if TYPE_CHECKING:
+    from council_tui.containers.command import Launch
     from council_tui.domain.wire import Call
 
 SLICE_POLL_SECONDS = 0.2
-EXIT_OK, EXIT_REFUSED, EXIT_LOST = 0, 1, 3
+EXIT_OK, EXIT_REFUSED, EXIT_LOST, EXIT_FAULT = 0, 1, 3, 70
 
 
 class Runner:
@@ -72,6 +74,8 @@ class Runner:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         if self._body is not None:
+            if self._exit in (EXIT_REFUSED, EXIT_FAULT):
+                await self._body.kill_tree()
             self._body.close()
         protocol.close()
         await asyncio.wait({protocol.lost}, timeout=1)
@@ -91,6 +95,10 @@ class Runner:
                 self._finish(EXIT_REFUSED)
         except PeerGone:
             return
+        except Exception:
+            # Whoever only keeps beating after a fault of its own would look alive until its time is up.
+            traceback.print_exc()
+            self._finish(EXIT_FAULT)
 
     # the gates
 
@@ -198,9 +206,10 @@ class Runner:
         listening = BodyBeats(self.spec.body_socket, self._body_spoke)
         try:
             body.start(plan)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             listening.close()
-            await self._report(Result("ERROR", problems=(f"cannot start {plan.argv[0]}: {error.strerror}",)), None)
+            self._body = None
+            await self._report(_not_started(plan, error), None)
             return
         await self._watch(grant, body, family)
         listening.close()
@@ -221,11 +230,12 @@ class Runner:
             await family.all_settled()
         finally:
             poll.cancel()
-        if self._ending:
+        if self._ending or self._over_ceiling(grant, body):
             return
         result, violation = judge(grant.order.run, grant.order.envelope, body.outcome())
         if left:
-            note = f"{len(left)} process{'es' if len(left) != 1 else ''} left behind by the program were ended"
+            many = "process was" if len(left) == 1 else "processes were"
+            note = f"{len(left)} {many} left behind by the program and ended"
             result = replace(result, evidence=(*result.evidence, note))
         await self._report(family.add_to(result), violation)
 
@@ -241,19 +251,25 @@ class Runner:
 
     async def _poll_slice(self, grant: Grant, body: Body) -> None:
         """Hold the ceiling as well as this machine can: look often, and stop the tree the moment it is passed."""
+        while True:
+            await asyncio.sleep(SLICE_POLL_SECONDS)
+            if self._ending or self._over_ceiling(grant, body):
+                return
+
+    def _over_ceiling(self, grant: Grant, body: Body) -> bool:
+        """One look at the slice; past its ceiling the tree is stopped and the supervisor told."""
         limit = grant.context.memory_slice.limit_bytes
         data = str(Path(grant.context.memory_slice.shared_memory_path) / "data")
-        while not self._ending:
-            used = guard.slice_usage(data, limit).used
-            if self._beats is not None:
-                self._beats.slice_used = used
-            if used > limit and self._peer is not None:
-                self._ending = True
-                body.freeze()
-                reason = f"the slice holds {used} bytes, its ceiling is {limit}"
-                self._peer.notify("breach", {"used": used, "limit": limit, "reason": reason})
-                return
-            await asyncio.sleep(SLICE_POLL_SECONDS)
+        used = guard.slice_usage(data, limit).used
+        if self._beats is not None:
+            self._beats.slice_used = used
+        if used <= limit or self._peer is None:
+            return False
+        self._ending = True
+        body.freeze()
+        reason = f"the slice holds {used} bytes, its ceiling is {limit}"
+        self._peer.notify("breach", {"used": used, "limit": limit, "reason": reason})
+        return True
 
     async def _report(self, result: Result, violation: str | None) -> None:
         grant, signer = self._grant, self._signer
@@ -375,6 +391,14 @@ class Runner:
         if self._body is not None:
             await self._body.end_tree(grace)
         self._finish(EXIT_LOST)
+
+
+def _not_started(plan: Launch, error: OSError | ValueError) -> Result:
+    """The result of a program that never ran; a missing work directory is told from a missing program."""
+    named = error.filename if isinstance(error, OSError) and error.filename else plan.argv[0]
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    what = safe(f"cannot start {plan.argv[0]}: {why}" + (f": {named}" if named != plan.argv[0] else ""), 500)
+    return Result("ERROR", evidence=(what,), problems=(what,))
 
 
 def run(spec: RunnerSpec) -> int:

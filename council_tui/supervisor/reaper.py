@@ -117,9 +117,11 @@ class Reaper:
         (sup.home.bodies / seat.run).unlink(missing_ok=True)
         sup.log(seat, EventKind.SLICE_CLEARED, {"path": seat.slice, "cleared": cleared})
         try:
-            if sup.ledger.lineage.agent(seat.agent) is not None:
-                await self._close_authority(seat, outcome)
-            await sup.board.append(self._last_word(seat, outcome))
+            try:
+                if sup.ledger.lineage.agent(seat.agent) is not None:
+                    await self._close_authority(seat, outcome)
+            finally:
+                await sup.board.append(self._last_word(seat, outcome))
         finally:
             # It is dead whether or not the disk took note: nobody may wait for it any longer.
             parent = sup.by_agent.get(seat.parent)

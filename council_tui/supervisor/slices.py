@@ -28,6 +28,8 @@ def make(path: str, taken: Iterable[str]) -> None:
         for part in (wanted, wanted / "ctl", wanted / "data"):
             part.mkdir(mode=0o700)
     except FileExistsError:
+        if not os.path.lexists(wanted):
+            raise Refused(FIELD, f"{path} cannot be created: Not a directory") from None
         raise Refused(FIELD, f"{path} exists already; a slice is a new directory") from None
     except OSError as error:
         raise Refused(FIELD, f"{path} cannot be created: {error.strerror}") from None

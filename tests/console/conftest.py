@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.snapshot_report = "build/snapshot_report.html"
 
 
+async def _soon(*_: float) -> None:
+    """Instead of waiting until the process is idle: on a busy machine that is up to a second per key."""
+    for _turn in range(3):
+        await asyncio.sleep(0)
+
+
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
     monkeypatch.setattr(Input, "_toggle_cursor", lambda self: None)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", _soon)
+    monkeypatch.setattr("textual.app.wait_for_idle", _soon)
     monkeypatch.setattr(SpawnScreen, "DEBOUNCE_SECONDS", 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,14 @@ class StillApp(CouncilApp):
         self.copied.append(text)
 
 
+async def settled(pilot: Pilot[Any]) -> None:
+    """Wait until every queue is empty and every worker has ended, twice: an answer may ask again."""
+    for _round in range(2):
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
 class Stage:
     """An open control room and the hands on its keyboard."""
 
@@ -51,16 +60,22 @@ class Stage:
         return self.app.screen
 
     async def settle(self) -> None:
-        await self.app.workers.wait_for_complete()
-        await self.pilot.pause()
+        await settled(self.pilot)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.settle()
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
 
     async def beat(self) -> None:
         self.app.beat()
         await self.settle()
+
+    async def until(self, words: str) -> None:
+        """Wait until the screen says so; for what Textual itself puts off by a timer."""
+        async with asyncio.timeout(10):
+            while words not in self.text():
+                await self.pilot.pause(0.01)
 
     def text(self) -> str:
         """The screen as plain text."""

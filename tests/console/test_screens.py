@@ -10,7 +10,7 @@ import pytest
 from council_tui.domain.errors import CouncilError
 
 from .fake import FakeCouncil, empty_view, view
-from .stage import StillApp
+from .stage import StillApp, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,8 @@ SCREENS: dict[str, Case] = {
 def test_screen(name: str, snap_compare: Callable[..., bool]) -> None:
     """The picture is the one that a person has looked at."""
     case = SCREENS[name]
-    app = StillApp(case.door(), **case.options)
+    door = case.door()
+    app = StillApp(door, **case.options)
     if case.theme:
         app.theme = case.theme
 
@@ -75,9 +76,9 @@ def test_screen(name: str, snap_compare: Callable[..., bool]) -> None:
         for key in ("", *case.keys):
             if key:
                 await pilot.press(key)
-            await app.workers.wait_for_complete()
-            await pilot.pause()
+            await settled(pilot)
+        door.change()
         app.beat()
-        await app.workers.wait_for_complete()
+        await settled(pilot)
 
     assert snap_compare(app, terminal_size=case.size, run_before=play)

@@ -199,6 +199,12 @@ def test_requirements_are_read_with_extras_markers_and_addresses():
     ]
 
 
+def test_lines_made_to_exhaust_a_reader_are_read_in_no_time():
+    parse("\n".join(("<a " * 500_000, "`" * 9_000, "[" * 200_000)))
+    read_manifest("go.mod", b"require e.x" + b"/" * 100_000)
+    read_manifest("requirements.txt", b"a" + b" " * 100_000 + b"!")
+
+
 def test_cargo_and_poetry_bare_numbers_are_ranges_and_branches_are_moving():
     tables = ['b = "=1.0"', 'c = {git = "https://e/c", branch = "x"}', f'd = {{git = "https://e/d", rev = "{REV}"}}']
     text = "\n".join(["[dependencies]", 'a = "1.0"', *tables])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council_tui.plans.audit.secret_patterns import entropy, find_secrets
+from council_tui.plans.audit.secrets_ignored import holds
 from plans.repository import Checkout
 
 RANDOM = "q7Zt2Kx9Lm4Wp8Rs3Vn6Yb1Hc5Jd0Gf7Ta"
@@ -85,6 +86,13 @@ def test_no_bytes_break_the_search(data: bytes):
 @given(st.binary(max_size=200))
 def test_entropy_stays_between_zero_and_eight_bits(data: bytes):
     assert 0 <= entropy(data) <= 8
+
+
+def test_text_made_to_exhaust_a_pattern_is_read_in_no_time():
+    for text in (b"eyJ" * 50_000, b"://" * 50_000, b"key" * 20_000, b"-----BEGIN PRIVATE KEY-----" + b" " * 100_000):
+        assert list(find_secrets(text, ".env")) == []
+        assert holds(".env", text) is None
+    assert holds(".env", b"\n" * 65_536) is None
 
 
 def test_a_description_shows_little_of_a_secret_and_less_of_a_short_one():

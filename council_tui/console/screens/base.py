@@ -9,6 +9,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from council_tui.console import keymap
 from council_tui.console.widgets.bars import KeyBar, LastEvents, NoteLine, TabStrip, TooSmall, TopBar
 from council_tui.console.widgets.painted import Line
 from council_tui.console.widgets.virtual_list import VirtualList
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from council_tui.console import keymap
     from council_tui.console.app import CouncilApp
     from council_tui.console.pulse import Picture
 
@@ -33,6 +33,8 @@ class FilterInput(Input):
 class CouncilScreen(Screen[None]):
     """A full screen with numbered panes."""
 
+    # Textual's screens bind tab themselves, nearer than the app does
+    BINDINGS: ClassVar = [*keymap.BY_ID["next-pane"].bindings(), *keymap.BY_ID["previous-pane"].bindings()]
     WHERE: ClassVar[str] = ""
     """The registry's name for this screen's own keys."""
     PANES: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -128,7 +130,10 @@ class CouncilScreen(Screen[None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A click into a pane makes it the current one."""
-        above = {node.id for node in event.widget.ancestors_with_self}
+        if self.focused is None:
+            return
+        # the focus may have moved on since this was sent
+        above = {node.id for node in self.focused.ancestors_with_self}
         for pane in self.panes():
             if pane in above and pane != self.pane:
                 self.go_pane(pane)

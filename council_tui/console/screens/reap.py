@@ -76,7 +76,7 @@ class ReapScreen(Dialog):
             [("SIGTERM now, SIGKILL after 5 s, until nothing is left of it.", "p-quiet")],
         ]
         if preview.note:
-            lines += [[(line, "p-late")] for line in wrapped(preview.note, max(20, self.query_one(Page).size.width))]
+            lines += [[(line, "p-late")] for line in wrapped(preview.note, min(66, self.app.size.width - 6))]
         lines += [[], [(plural(len(preview.processes), "process", "processes"), "p-strong")]]
         pids = {process.pid for process in preview.processes}
         for process in preview.processes:
@@ -84,7 +84,7 @@ class ReapScreen(Dialog):
             lines.append([(f"{process.pid:>8}  ", "p-quiet"), (inner, "p-frame"), (process.command, "")])
         if preview.descendants:
             lines += [[], [(f"{plural(len(preview.descendants), 'agent')} below it end with it", "p-strong")]]
-            lines += [[(f"          {label}", "")] for label in preview.descendants]
+            lines += [[(f"{glyphs.elbow} ", "p-frame"), (label, "")] for label in preview.descendants]
         return lines
 
     def show_picture(self, picture: Picture, changed: bool) -> None:

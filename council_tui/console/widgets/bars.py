@@ -200,4 +200,5 @@ class TooSmall(ScreenLine):
 
     def parts(self, width: int) -> list[Part]:
         """One sentence."""
-        return [("council needs a terminal of 60 by 16.", "")]
+        columns, rows = self.app.size
+        return [(f"council needs a terminal of 60 by 16; this one is {columns} by {rows}.", "")]

@@ -127,10 +127,13 @@ class Board(Vertical):
         window = self._window(len(filled))
         first = max(0, min(filled.index(self.current) - window // 2, len(filled) - window))
         drawn = tuple(filled[first : first + window])
-        strip = len(drawn) < len(filled) or (window == 1 and any(lane.items for lane in self.lanes.values()))
+        narrow = self.app.size.width < WIDEST_WINDOW
+        alone = not any(lane.items for lane in self.lanes.values())
+        strip = len(drawn) < len(filled) or (narrow and not alone)
         for state, lane in self.lanes.items():
-            lane.number = "2 " if window > 1 and state is drawn[0] else ""
-            lane.freshen_border()
+            lane.number = "2 " if not narrow and state is drawn[0] else ""
+            lane.alone = alone
+            lane.freshen()
         self.strip.counts = {state: len(self.lanes[state].rows) for state in filled}
         self.strip.current = self.current
         self.strip.freshen()
@@ -166,8 +169,9 @@ class Board(Vertical):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A click into a lane makes it the current one."""
-        if isinstance(event.widget, Lane) and event.widget.state is not self.current:
-            self.current = event.widget.state
+        lane = self.screen.focused
+        if isinstance(lane, Lane) and lane.state is not self.current:
+            self.current = lane.state
             self.regroup()
 
     def on_lane_strip_picked(self, event: LaneStrip.Picked) -> None:

@@ -27,6 +27,8 @@ class Lane(VirtualList[CardView]):
         self.state = state
         self.number = ""
         """The board's number, on its first lane."""
+        self.alone = False
+        """True where it stands for a board without any card."""
         self.agents: Mapping[str, AgentView] = {}
 
     def show_cards(self, cards: Sequence[CardView], agents: Mapping[str, AgentView], trouble: str = "") -> None:
@@ -60,8 +62,16 @@ class Lane(VirtualList[CardView]):
         # a border keeps three cells at each end of its title
         return len(f"{self.number}{self.title} {self._count()}") <= self.outer_size.width - 6
 
+    def void(self) -> str:
+        """An empty board says what fills it."""
+        return (
+            "No cards yet: s spawns a child and makes its card." if self.alone and not self.trouble else super().void()
+        )
+
     def caption(self) -> str:
         """The state, and how many cards where that fits."""
+        if self.alone:
+            return f"{self.number}Board"
         title = f"{self.number}{self.title}"
         return f"{title} {self._count()}" if self._count_fits() else title
 

@@ -79,11 +79,14 @@ class Painted(Widget):
         plain = base + top
         segments: list[Segment] = []
         for text, name in parts:
-            # leading blanks go into a segment of their own: SVG renderers drop them from the start of a text
-            word = text.lstrip(" ")
-            if len(word) < len(text):
-                segments.append(Segment(" " * (len(text) - len(word)), plain))
             style = base + self.get_component_rich_style(name, partial=True) + top if name else plain
+            # leading blanks go to the part before: SVG renderers drop them from the start of a text
+            word = text.lstrip(" ")
+            blanks = text[: len(text) - len(word)]
+            if blanks and segments and segments[-1].style is not None and segments[-1].style.bgcolor == plain.bgcolor:
+                segments[-1] = Segment(segments[-1].text + blanks, segments[-1].style)
+            elif blanks:
+                segments.append(Segment(blanks, plain))
             segments.append(Segment(word, style))
         return Strip(segments).adjust_cell_length(width, base + top).crop(0, width)
 
@@ -109,5 +112,7 @@ class Line(Painted):
     def render_line(self, y: int) -> Strip:
         """Draw the line."""
         width = self.size.width
+        if y:
+            return Strip.blank(width, self.rich_style)
         self._painted = self.parts(width)
         return self.paint(self._painted, width)

@@ -37,7 +37,8 @@ class Selected(Page, can_focus=False):
     def _heading(self, subject: AgentView | CardView | None) -> str:
         if subject is None:
             return self.title
-        return f"{self.title} {subject.label} {subject.card or '' if isinstance(subject, AgentView) else subject.id}"
+        card = subject.card or "" if isinstance(subject, AgentView) else subject.id
+        return f"{self.title} {subject.label} {card}".rstrip()
 
     def _joined(self, *parts: list[Part]) -> list[Part]:
         line: list[Part] = []

@@ -17,8 +17,12 @@ Hold = Literal["pinned", "range", "open", "source"]
 _REQUIREMENT = re.compile(
     r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*(?:\(([^)]*)\)|([^;@#]*?))?\s*(@[^;]+)?(?:;.*)?$"
 )
-_GO = re.compile(r"^\s*(?:require\s+)?([\w.-]+\.[\w.-]+(?:/[^\s]+)*)\s+(v\S+)\s*(//\s*indirect)?")
+_GO = re.compile(r"^\s*(?:require\s+)?([\w.-]+\.[\w.-]+(?:/[^\s/]+)*)\s+(v\S+)\s*(//\s*indirect)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[@#]v?\d+\.\d+")
+
+
+MAX_LINE = 1000
+"""Characters; no honest requirement is longer, and patterns need not face what is."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def _hold(constraint: str) -> Hold:
 
 def requirement(text: str, group: str = "") -> Dependency | None:
     """One PEP 508 line, or None when it is none."""
-    match = _REQUIREMENT.match(text)
+    match = _REQUIREMENT.match(text) if len(text) <= MAX_LINE else None
     if not match:
         return None
     constraint = (match.group(5) or match.group(3) or match.group(4) or "").strip()
@@ -167,7 +171,7 @@ def _go_mod(manifest: Manifest, text: str) -> None:
             block = True
         elif line.startswith(")"):
             block = False
-        elif (block or line.startswith("require ")) and (match := _GO.match(line)):
+        elif (block or line.startswith("require ")) and (match := _GO.match(line[:MAX_LINE])):
             group = "indirect" if match.group(3) else ""
             manifest.dependencies.append(Dependency(match.group(1), match.group(2), "pinned", group))
 

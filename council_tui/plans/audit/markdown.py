@@ -24,6 +24,10 @@ _CUSTOM_ID = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^}]*\}\s*$")
 _SETEXT = re.compile(r"^\s{0,3}(=+|-+)\s*$")
 
 
+MAX_LINE = 10_000
+"""Characters; a longer line is data, not prose, and is passed over."""
+
+
 @dataclass(frozen=True)
 class Link:
     """Where a link points, as written; the line counts from 1."""
@@ -51,7 +55,7 @@ class Document:
 def without_code(text: str) -> list[str]:
     """The lines of the text with code, comments and front matter emptied; line numbers stay true."""
     text = re.sub(r"<!--.*?(?:-->|\Z)", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.DOTALL)
-    lines, fence = text.split("\n"), ""
+    lines, fence = [line if len(line) <= MAX_LINE else "" for line in text.split("\n")], ""
     if lines and lines[0].rstrip() == "---" and (end := _front_matter(lines)):
         lines[: end + 1] = [""] * (end + 1)
     in_list = previous_blank = indented = False

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 COLLECTION = "collection failure"
 """pytest's own words for a test file that could not be imported."""
+MAX_LINE = 2000
 MAX_XML = 32 * 1024 * 1024
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -107,7 +108,8 @@ _TOTALS: tuple[tuple[str, str], ...] = (
 
 def from_output(text: str) -> Counts:
     """Counts from the summary lines that common runners print; several suites in one output add up."""
-    plain, counts = ANSI.sub("", text), Counts()
+    plain = "\n".join(line[:MAX_LINE] for line in ANSI.sub("", text).splitlines())
+    counts = Counts()
     for name, pattern in _TOTALS:
         numbers = [int(n) for n in re.findall(pattern, plain)]
         if numbers:

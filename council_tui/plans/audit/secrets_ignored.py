@@ -29,7 +29,8 @@ _CLOUD = re.compile(
 )
 _PRIVATE = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|PuTTY-User-Key-File")
 _VALUE = re.compile(
-    rb"(?im)^\s*(?:export\s+)?(\w*(?:secret|passw|token|key|credential|dsn|database_url)\w*)\s*=\s*[\"']?(?!\$|<)([^\s\"'#]{6,})"
+    rb"(?im)^[ \t]*(?:export[ \t]+)?(\w{0,60}(?:secret|passw|token|key|credential|dsn|database_url)\w{0,60})"
+    rb"[ \t]*=[ \t]*[\"']?(?!\$|<)([^\s\"'#]{6,})"
 )
 _AUTH = re.compile(
     rb"(?i)_auth(token)?\s*=\s*(?!\$)\S{8}|\bpassword\s*[=:]?\s*(?!\$)\S{4}|://[^\s:/]+:[^\s@]+@|:\$?\w+\$|^[^#\s:]+:\S{8}"

@@ -1,0 +1,317 @@
+"""The `council` command: its arguments, and which part of the program answers them.
+
+Everything heavy is imported where it is used, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from council_tui import __version__
+from council_tui.headless.exits import MEANING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from council_tui.board.home import Home
+
+BAD_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
+
+_EXAMPLES = """\
+examples:
+  council --run repo-audit        audit the git repository you stand in
+  council                         open the control room on the same fleet
+  council --demo                  look around in a fleet that has some trouble
+  council --run plan.yaml --dry-run
+  council --run plan.yaml --json | jq -r 'select(.type == "summary").exit'
+  council events --follow         watch a fleet that runs elsewhere
+  council verify                  check every signature of the ledger
+
+exit codes of --run (several apply: the first of 130, 70, 2, 5, 4, 1, 3, 0):
+"""
+_ENVIRONMENT = """
+environment:
+  COUNCIL_HOME   the home, when --home is not given
+  NO_COLOR       no colours
+
+The home is where a council keeps its board, ledger, keys and logs: --home, else COUNCIL_HOME, else the
+nearest .council directory upwards, else .council in the git repository, else the user's data directory.
+"""
+
+
+_HOME = "where the council keeps its files"
+
+
+def _epilog() -> str:
+    codes = "".join(f"  {code:<4}{words}\n" for code, words in MEANING.items())
+    return _EXAMPLES + codes + _ENVIRONMENT
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusals suggest what may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        guess = self._guess(message) or ";"
+        self.exit(BAD_INPUT, f"council: {_plain(message)}{guess} see {self.prog} --help\n")
+
+    def words(self) -> list[str]:
+        """Every flag and every word that this parser knows."""
+        known: list[str] = []
+        for action in self._actions:
+            known += action.option_strings
+            known += [str(choice) for choice in action.choices or ()]
+        return known
+
+    def _guess(self, message: str) -> str:
+        from difflib import get_close_matches
+
+        wrong = message.rpartition("arguments: ")[2] if "arguments: " in message else message.partition("choice: ")[2]
+        word = wrong.strip().partition(" ")[0].strip("'").partition("=")[0]
+        close = get_close_matches(word, self.words(), n=1, cutoff=0.6) if word else []
+        return f"; did you mean {close[0]}? Else" if close else ""
+
+
+def _plain(message: str) -> str:
+    """argparse's own words, for people."""
+    message = message.replace("unrecognized arguments:", "unknown:").partition(" (choose from")[0]
+    for theirs, ours in (
+        ("argument COMMAND: invalid choice:", "there is no command"),
+        ("expected one argument", "needs a value"),
+        ("argument ", ""),
+    ):
+        message = message.replace(theirs, ours)
+    return "".join(char if char.isprintable() else "?" for char in message)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
+def _index(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no index of an entry; they count from 0")
+    return int(text)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(
+        prog="council",
+        description="The control room for a fleet of AI agents. Without arguments it opens the room.",
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"council {__version__}")
+    parser.add_argument("--home", metavar="DIR", help=_HOME)
+    room = parser.add_argument_group("the control room")
+    room.add_argument("--demo", action="store_true", help="open it on a fleet made for looking around")
+    room.add_argument("--ascii", action="store_true", help="draw with ASCII only")
+    room.add_argument("--read-only", action="store_true", help="look, and change nothing")
+    run = parser.add_argument_group("run a fleet without it")
+    run.add_argument("--run", metavar="PLAN", help="a plan file, or the name of a shipped plan")
+    run.add_argument("--json", action="store_true", help="print JSON Lines: a snapshot, events, a summary")
+    run.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the fleet after so long")
+    run.add_argument("--dry-run", action="store_true", help="say what would happen, and start nothing")
+    _add_commands(parser)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there")
+
+    def add(name: str, words: str, *, json: bool = True, home: bool = True) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name, help=words, description=f"{words[0].upper()}{words[1:]}.", allow_abbrev=False
+        )
+        # Suppressed defaults: what stood before the command must not be overwritten by what did not follow it.
+        if home:
+            made.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help=_HOME)
+        if json:
+            made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        return made
+
+    add("board", "the cards, lane by lane")
+    add("tree", "who spawned whom, and how each card stands")
+    add("agents", "every agent with its state, process and card")
+    events = add("events", "what happened in the newest fleet")
+    events.add_argument("--follow", action="store_true", help="go on with what happens from now on, until Ctrl-C")
+    events.add_argument("--all", action="store_true", help="from the first event of this home on")
+    add("card", "one card in full").add_argument("id", metavar="ID", help="a card's id, or its name in the plan")
+    add("ledger", "the rows of the ledger")
+    verify = add("verify", "check the ledger; exit code 0 only when it is VALID")
+    verify.add_argument("--entry", metavar="N", type=_index, help="check this entry alone, and explain it")
+    add("report", "the newest report, as Markdown", json=False)
+    plans = add("plans", "the shipped plans", json=False, home=False)
+    plans.add_argument("name", metavar="NAME", nargs="?", help="print this one as YAML")
+    add("schema", "the JSON Schema of every line that --json prints", json=False, home=False)
+    bench = add("bench", "measure this machine: spawn, board, ledger or console", json=False, home=False)
+    bench.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="what to measure, and how")
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse flags that have no meaning together."""
+    if args.run is not None:
+        for flag, given in (("--demo", args.demo), ("--ascii", args.ascii), ("--read-only", args.read_only)):
+            if given:
+                parser.error(f"{flag} belongs to the control room, not to --run")
+        if args.command is not None:
+            parser.error(f"--run and {args.command} are two commands; give one")
+        if args.dry_run and args.timeout is not None:
+            parser.error("--dry-run runs nothing that --timeout could end")
+        return
+    for flag, given in (("--timeout", args.timeout is not None), ("--dry-run", args.dry_run)):
+        if given:
+            parser.error(f"{flag} needs --run PLAN")
+    if args.command is None and args.json:
+        parser.error("--json needs --run PLAN or a command like board")
+    if args.command is not None and (args.demo or args.ascii or args.read_only):
+        parser.error(f"--demo, --ascii and --read-only belong to the control room, not to {args.command}")
+
+
+def find(args: argparse.Namespace) -> Home:
+    """The home that the arguments name."""
+    from pathlib import Path
+
+    from council_tui.board.home import find_home
+
+    return find_home(args.home, Path.cwd())
+
+
+def open_console(args: argparse.Namespace) -> int:
+    """Open the control room, which is the one thing that needs a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return _refuse("this is not a terminal; use council --run PLAN")
+    from council_tui.console.start import start
+
+    return start(find(args), demo=args.demo, ascii=args.ascii, read_only=args.read_only)
+
+
+def _refuse(sentence: str) -> int:
+    sys.stderr.write(f"council: {sentence}\n")
+    return BAD_INPUT
+
+
+def _run(args: argparse.Namespace) -> int:
+    from council_tui.domain.errors import PlanInvalid
+    from council_tui.fleet.plan import load_plan
+
+    try:
+        plan = load_plan(args.run)
+    except PlanInvalid as error:
+        return _mistakes(error, json=args.json)
+    if args.dry_run:
+        from council_tui.headless.dry_run import dry_run
+
+        return dry_run(plan, json=args.json)
+    from council_tui.headless.run import Request, run_plan
+
+    return run_plan(Request(plan, find(args), args.json, args.timeout, args.home))
+
+
+def _mistakes(error: Exception, *, json: bool) -> int:
+    """Tell every mistake of a plan, each with its place."""
+    from council_tui.domain.errors import PlanInvalid
+    from council_tui.domain.text import safe
+
+    if isinstance(error, PlanInvalid):
+        for mistake in error.mistakes:
+            sys.stderr.write(safe(mistake.render(error.source), 2000) + "\n")
+        if json:
+            from council_tui.headless.lines import mistakes_line
+            from council_tui.headless.printing import show_json
+
+            show_json(mistakes_line(error))
+    return BAD_INPUT
+
+
+def _read(args: argparse.Namespace) -> int:
+    """The commands that only read."""
+    from council_tui.headless import reads
+
+    match args.command:
+        case "board" | "tree" | "agents" | "ledger":
+            show: Callable[..., int] = getattr(reads, args.command)
+            return show(find(args), json=args.json)
+        case "card":
+            return reads.card(find(args), args.id, json=args.json)
+        case "verify":
+            return reads.verify(find(args), args.entry, json=args.json)
+        case "events":
+            from council_tui.headless.follow import events
+
+            return events(find(args), json=args.json, follow=args.follow, everything=args.all)
+        case "report":
+            return reads.report(find(args))
+        case "plans":
+            return reads.plans(args.name)
+        case _:
+            return reads.schema()
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    if args.run is not None:
+        return _run(args)
+    if args.command is None:
+        return open_console(args)
+    if args.command == "bench":
+        from council_tui.bench import main as bench
+
+        return bench(args.rest)
+    return _read(args)
+
+
+def _interrupt_on_signals() -> None:
+    """Until a fleet takes the signals over, each of them ends the command like Ctrl-C does."""
+
+    def interrupted(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; its exit code."""
+    _interrupt_on_signals()
+    for stream in (sys.stdout, sys.stderr):
+        # Text of ours must come through on any terminal, however little it can show.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    _check(args, parser)
+    try:
+        code = _dispatch(args)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        sys.stderr.write("council: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    from council_tui.domain.errors import CouncilError
+
+    if isinstance(error, CouncilError):
+        return _refuse(str(error))
+    from council_tui.headless.crash import crash_report
+
+    sys.stderr.write(crash_report(error))
+    return INTERNAL

@@ -1,0 +1,116 @@
+"""The supervisor is shot or frozen: nothing outlives its patience, and nobody is blamed for its sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from council_tui.board.home import Home
+from council_tui.domain.events import EventKind as K
+from council_tui.ledger.verify import verify_log
+from council_tui.runner import guard
+from supervisor.stage import WITHIN, Stage, alive, child, entries_of, plan_of, runs_of, until
+
+OWNER = Path(__file__).with_name("owner.py")
+
+
+class Owner:
+    """The other process and what it has told."""
+
+    def __init__(self, home):
+        self.home = home
+        self.told = []
+
+    async def __aenter__(self):
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, str(OWNER), str(self.home), stdout=asyncio.subprocess.PIPE, limit=10**7
+        )
+        return self
+
+    async def __aexit__(self, *error):
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+    async def wait(self, kind, who="", count=1):
+        async with asyncio.timeout(WITHIN):
+            while sum(one[0] == kind and who in one[1] for one in self.told) < count:
+                line = await self.process.stdout.readline()
+                assert line, f"it ended before {kind}"
+                self.told.append(json.loads(line))
+
+    async def until_all_work(self):
+        await self.wait("nursery")
+        await self.wait("body_started", count=4)
+        self.nursery = next(one[3]["pid"] for one in self.told if one[0] == "nursery")
+        self.runners = [one[3]["pid"] for one in self.told if one[0] == "agent_started"]
+
+
+def gone(pid):
+    process = guard.read_process(pid)
+    return process is None or process.state in "ZX"
+
+
+async def test_nothing_outlives_a_supervisor_that_was_killed_and_the_next_one_puts_it_right(home):
+    async with Owner(home) as owner:
+        await owner.until_all_work()
+        runs = runs_of(home)
+        assert len(alive(runs)) >= 5
+        owner.process.send_signal(signal.SIGKILL)
+        await owner.process.wait()
+        await until(lambda: alive(runs) == [])
+        await until(lambda: all(gone(pid) for pid in [*owner.runners, owner.nursery]))
+
+    plan = plan_of(child("next", "echo next"))
+    stage = Stage(home, plan)
+    recovered = []
+    stage.sup.board.listen(recovered.append)
+    async with stage:
+        told = {event.data["reason"] for event in recovered if event.kind is K.ORPHANED}
+        assert told == {"the supervisor was gone before this run had ended"}
+        causes = [event.data["cause"] for event in recovered if event.kind is K.ORPHANED]
+        assert causes == ["supervisor_gone"] * 7, "four children and three offices"
+        failed = {str(event.card): event.data["fail"] for event in recovered if event.kind is K.CARD_FAILED}
+        assert sorted(failed.values()) == ["cancelled"] + ["orphaned"] * 7
+        assert len(stage.sup.recovered) == 7
+        assert (await stage.end()).exit == 0
+    revoked = [said["of"] for kind, _, said in entries_of(stage.home.ledger) if kind == "revocation"]
+    granted = [said["child"] for kind, _, said in entries_of(stage.home.ledger) if kind == "delegation"]
+    assert sorted(revoked) == sorted(granted), "no dead agent keeps its authority"
+    pins = json.loads((Home(home).keys / "pins.json").read_text())
+    assert str(verify_log(stage.home.ledger, root_public=bytes.fromhex(pins["root"])).verdict) == "VALID"
+
+
+async def test_a_supervisor_that_was_frozen_blames_nobody(home):
+    async with Owner(home) as owner:
+        await owner.until_all_work()
+        owner.process.send_signal(signal.SIGSTOP)
+        # Six intervals of the steady child, and nobody listens.
+        await asyncio.sleep(3)
+        owner.process.send_signal(signal.SIGCONT)
+        before = len(owner.told)
+        # Its own clock goes on: what it would have judged wrongly it has judged within a second.
+        await asyncio.sleep(1)
+        owner.process.send_signal(signal.SIGINT)
+        rest = (await owner.process.stdout.read()).splitlines()
+        told = [json.loads(line) for line in rest]
+        assert [one for one in [*owner.told[before:], *told] if one[0] in ("orphaned", "expired")] == []
+
+
+@pytest.mark.parametrize("moment", ["agent_started", "claimed"])
+async def test_a_supervisor_killed_in_the_middle_of_a_birth_leaves_nothing(home, moment):
+    async with Owner(home) as owner:
+        await owner.wait("nursery")
+        await owner.wait(moment, "child:")
+        owner.process.send_signal(signal.SIGKILL)
+        await owner.process.wait()
+        nursery = next(one[3]["pid"] for one in owner.told if one[0] == "nursery")
+        await until(lambda: gone(nursery))
+        assert alive(runs_of(home)) == []
+    async with Stage(home, plan_of(child("next", "echo next"))) as stage:
+        assert (await stage.end()).exit == 0
