@@ -203,11 +203,15 @@ def _refuse(sentence: str) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
     from council_tui.domain.errors import PlanInvalid
+    from council_tui.fleet.needs import check_needs
     from council_tui.fleet.plan import load_plan
 
     try:
         plan = load_plan(args.run)
+        check_needs(plan, Path.cwd())
     except PlanInvalid as error:
         return _mistakes(error, json=args.json)
     if args.dry_run:
@@ -237,26 +241,40 @@ def _mistakes(error: Exception, *, json: bool) -> int:
 
 def _read(args: argparse.Namespace) -> int:
     """The commands that only read."""
-    from council_tui.headless import reads
-
     match args.command:
-        case "board" | "tree" | "agents" | "ledger":
+        case "board" | "tree" | "agents":
+            from council_tui.headless import reads
+
             show: Callable[..., int] = getattr(reads, args.command)
             return show(find(args), json=args.json)
         case "card":
-            return reads.card(find(args), args.id, json=args.json)
-        case "verify":
-            return reads.verify(find(args), args.entry, json=args.json)
+            from council_tui.headless.reads import card
+
+            return card(find(args), args.id, json=args.json)
         case "events":
             from council_tui.headless.follow import events
 
             return events(find(args), json=args.json, follow=args.follow, everything=args.all)
-        case "report":
-            return reads.report(find(args))
-        case "plans":
-            return reads.plans(args.name)
+        case "ledger" | "verify":
+            return _ledger(args)
         case _:
-            return reads.schema()
+            return _text(args)
+
+
+def _ledger(args: argparse.Namespace) -> int:
+    from council_tui.headless import proofs
+
+    if args.command == "verify":
+        return proofs.verify(find(args), args.entry, json=args.json)
+    return proofs.ledger(find(args), json=args.json)
+
+
+def _text(args: argparse.Namespace) -> int:
+    from council_tui.headless import texts
+
+    if args.command == "report":
+        return texts.report(find(args))
+    return texts.plans(args.name) if args.command == "plans" else texts.schema()
 
 
 def _dispatch(args: argparse.Namespace) -> int:

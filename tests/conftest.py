@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from supervisor.stage import short_home
 
 from council_tui.runner import guard
-from supervisor.stage import short_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Property tests on a shared machine: no wall-clock verdicts.
 settings.register_profile("council", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("council")
-
-_TESTS = Path(__file__).parent
-_REAL_PROCESSES = {"runner", "containers", "hosts", "supervisor", "fleet", "faults", "board"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,17 +29,22 @@ def _no_traces(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def _children() -> set[int]:
+    """Living processes below this one; the whole table is only read when there is a child at all."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return set()
+    return {process.pid for process in guard.descendants(os.getpid())}
+
+
 @pytest.fixture(autouse=True)
-def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+def _nothing_left() -> Iterator[None]:
     """No test leaves a process below this one."""
-    folder = request.path.relative_to(_TESTS).parts[0]
-    if folder not in _REAL_PROCESSES:
-        yield
-        return
-    before = {process.pid for process in guard.descendants(os.getpid())}
+    before = _children()
     yield
-    left = [process.pid for process in guard.descendants(os.getpid()) if process.pid not in before]
-    assert left == [], f"processes {left} outlived their test"
+    left = _children() - before
+    assert left == set(), f"processes {left} outlived their test"
 
 
 @pytest.fixture

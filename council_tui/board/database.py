@@ -80,6 +80,8 @@ class Writer:
             await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     def _open(self) -> sqlite3.Connection:
+        # SQLite gives its side files the mode of this one.
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=True)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={self._synchronous}")
@@ -94,7 +96,7 @@ class Writer:
         loop = ready.get_loop()
         try:
             connection = self._open()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             failure = HomeUnusable(f"cannot write {self._path}: {error}")
             loop.call_soon_threadsafe(ready.set_exception, failure)
             return

@@ -66,7 +66,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("help", ("?", "f1"), "everywhere", "help for where you are; the same key closes it", "help", 1, 1),
     Action("palette", (":", "ctrl+p"), "everywhere", "command palette", "commands", 6, 1),
     Action("filter", ("/",), "everywhere", "filter the list; enter keeps it, esc clears it", "filter", 4, 1),
-    Action("back", ("escape",), "everywhere", "close, clear, back; never destroys"),
+    Action("back", ("escape",), "everywhere", "close, clear, back; never destroys", "back", 2, 3),
     Action("next-pane", ("tab",), "everywhere", "next pane"),
     Action("previous-pane", ("shift+tab",), "everywhere", "previous pane"),
     Action("pane", ("1", "2", "3", "4"), "everywhere", "that pane", each=True),

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from council_tui.board.database import read_only_uri
+from council_tui.control.rows import card_view
 from council_tui.control.telling import event_view, short
 from council_tui.control.views import (
     AgentView,
-    CardView,
     Detail,
     EventView,
     Health,
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 
 EVENTS_KEPT = 500
 LOG_TAIL = 16 * 1024
-
-
-def seconds_since(at: str, now: datetime) -> float:
-    """Seconds from an RFC 3339 time to `now`, for display only."""
-    return max(0.0, (now - datetime.fromisoformat(at)).total_seconds())
 
 
 def processes_below(pid: int) -> tuple[ProcessView, ...]:
@@ -77,7 +73,7 @@ class Pictures:
     def load(self) -> None:
         """Fill the event log with the end of the journal."""
         path = self._sup.home.board
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        with sqlite3.connect(read_only_uri(path), uri=True) as connection:
             rows = connection.execute("SELECT * FROM journal ORDER BY seq DESC LIMIT ?", (EVENTS_KEPT,)).fetchall()
         connection.close()
         for seq, at, kind, agent, card, run, data in reversed(rows):
@@ -112,7 +108,7 @@ class Pictures:
             fleet=self.fleet.name if self.fleet else "council",
             clock=now.strftime("%H:%M:%SZ"),
             agents=tuple(agents),
-            cards=tuple(self._card(card, now) for card in cards),
+            cards=tuple(card_view(card, now) for card in cards),
             events=tuple(self._events),
             ledger=LedgerView(sup.ledger.size, sup.ledger.root, self._verdict.verdict, self._verdict.verified),
             paused=self.fleet.paused if self.fleet else False,
@@ -228,28 +224,6 @@ class Pictures:
         if outcome == "orphaned":
             return "orphan"
         return "waiting" if outcome in WAITING_BLOCKS else "failed"
-
-    @staticmethod
-    def _card(card: Card, now: datetime) -> CardView:
-        return CardView(
-            id=card.id,
-            title=safe(card.title, 200),
-            state=str(card.state),
-            label=card.plan_id,
-            parent_agent=card.parent_agent,
-            agent=card.agent,
-            run=card.run,
-            attempt=card.attempt,
-            block=card.block,
-            fail=card.fail,
-            reason=safe(card.reason, 300),
-            after=tuple(card.after),
-            kind=card.kind,
-            priority=card.priority,
-            findings=card.findings,
-            entry=card.entry,
-            age_seconds=seconds_since(card.moved, now),
-        )
 
     # one thing in full
 

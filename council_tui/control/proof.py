@@ -31,8 +31,9 @@ def _detail(said: Statement) -> str:
         case "ascension":
             return f"{fields['status']}, {fields['findings']} findings: {fields['summary']}"
         case "observation":
-            how = f"signal {fields['signal']}" if fields["signal"] else f"exit {fields['exit_status']}"
-            return f"{fields['of']} ended with {how} after {fields['wall_ms']} ms"
+            exit_status, signal = fields["exit_status"], fields["signal"]
+            how = f" with signal {signal}" if signal else "" if exit_status is None else f" with exit {exit_status}"
+            return f"{fields['of']} ended{how} after {fields['wall_ms']} ms"
         case "revocation":
             return f"{fields['of']}: {fields['reason']}"
         case "report":

@@ -33,7 +33,7 @@ _WORDS: Mapping[EventKind, tuple[Tone, str]] = {
     K.COMMENT: ("plain", "card {card}: {text}"),
     K.AGENT_STARTED: ("plain", "{who} started, pid {pid}"),
     K.HELLO: ("plain", "{who} said hello with its key"),
-    K.DELEGATED: ("plain", "{who} delegated to, entry {entry}"),
+    K.DELEGATED: ("plain", "{who} has its parent's delegation, entry {entry}"),
     K.CLAIMED: ("plain", "{who} claimed card {card}"),
     K.INHERITANCE_VERIFIED: ("plain", "{who} found its inheritance sound"),
     K.INHERITANCE_REJECTED: ("bad", "{who} rejects its inheritance: {reason}"),

@@ -308,7 +308,7 @@ class Fleet:
         while self._starting:
             await self._wait(0.2)
         for seat in [s for s in self.sup.seats.values() if s.kind not in PARENTS]:
-            await self.sup.signal(seat, Signal.CANCELLED, {"reason": reason})
+            self.sup.background(self.sup.signal(seat, Signal.CANCELLED, {"reason": reason}))
         for seat in [s for s in self.sup.seats.values() if s.kind not in PARENTS]:
             await seat.ended.wait()
         return len(living)

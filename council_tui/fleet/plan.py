@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024
 """Of a plan file."""
 
-TOP_KEYS = ("council", "name", "description", "limits", "budget", "parents", "defaults", "children")
+TOP_KEYS = ("council", "name", "description", "needs", "limits", "budget", "parents", "defaults", "children")
 NOT_BUILT = {
     key: f"this version runs no {key}; take the section out"
     for key in ("roundtables", "councils", "topics", "hosts", "policy")
@@ -60,6 +60,7 @@ class _BudgetFile(Family):
 class _TopFile(Family):
     name: Label
     description: Annotated[str, Field(max_length=8000)] = ""
+    needs: tuple[Literal["git-repository"], ...] = ()
 
 
 class _SingleFile(Family):
@@ -88,6 +89,8 @@ class Plan:
     orders: tuple[Order, ...]
     """Each child followed by its microsharks."""
     description: str = ""
+    needs: tuple[str, ...] = ()
+    """What has to be where the plan is started, see `needs.check_needs`."""
     mbti: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By office: the base types that children below it may have; an office that is not here allows all."""
 
@@ -162,7 +165,8 @@ def _read(value: object, source: str, notes: Notes) -> Plan | None:
     check_types(orders, mbti, raw, notes)
     if notes.found or top is None or limits is None or budget is None:
         return None
-    return Plan(top.name, source, Limits(**limits.model_dump()), budget.minutes, orders, top.description, mbti)
+    bounds = Limits(**limits.model_dump())
+    return Plan(top.name, source, bounds, budget.minutes, orders, top.description, top.needs, mbti)
 
 
 def _section(

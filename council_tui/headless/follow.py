@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from council_tui.control import reading
 from council_tui.domain.events import EventKind
-from council_tui.headless import lines
 from council_tui.headless.printing import show, show_json
 from council_tui.headless.reads import event_text
 from council_tui.headless.signs import signs_for
@@ -38,7 +37,9 @@ class _Printer:
         if event.kind is EventKind.CARD_CREATED and event.card is not None:
             self._titles[event.card] = str(event.data["plan_id"])
         if self._json:
-            show_json(lines.event_line(event))
+            from council_tui.headless.lines import event_line
+
+            show_json(event_line(event))
         else:
             show([event_text(event, lambda card: self._titles.get(card, card), self._signs)])
 
@@ -51,7 +52,9 @@ def events(home: Home, *, json: bool, follow: bool, everything: bool) -> int:
         began = picture.fleet.seq - 1 if picture.fleet is not None and not everything else 0
         if follow and json:
             # A consumer gets one whole picture, and from there on what changes it.
-            show_json(lines.snapshot_line(picture))
+            from council_tui.headless.lines import snapshot_line
+
+            show_json(snapshot_line(picture))
             began = picture.seq
         printer.seq = began
         for event in reader.events(began):
@@ -76,6 +79,8 @@ def _follow(reader: Reader, printer: _Printer) -> None:
 
 def _last(reader: Reader, printer: _Printer) -> None:
     """The summary: the fleet's own when it has ended, else how its cards stand."""
+    from council_tui.headless import lines
+
     picture = reader.snapshot()
     if picture.fleet is not None and picture.fleet.ending is not None:
         show_json(lines.summary_line(printer.seq, picture.fleet.ending))

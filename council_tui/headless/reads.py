@@ -1,35 +1,27 @@
-"""`council board`, `tree`, `agents`, `card`, `ledger`, `verify`, `report`, `plans`: what lies on disk, shown."""
+"""`council board`, `tree`, `agents`, `card`: the board as it lies on disk, shown."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from council_tui.control import proof, reading
+from council_tui.control import reading
 from council_tui.control.telling import event_view
 from council_tui.domain.card import LANES
-from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
-from council_tui.fleet.plan import shipped_plans, shipped_summary
-from council_tui.fleet.words import nearest
-from council_tui.headless import lines, paint
+from council_tui.headless import paint
 from council_tui.headless.exits import MEANING
-from council_tui.headless.printing import show, show_json, show_value, width
-from council_tui.headless.signs import BAD, GOOD, HEALTH_STYLE, QUIET, STRONG, TONES, Signs, signs_for, standing
+from council_tui.headless.printing import show, show_json, width
+from council_tui.headless.signs import HEALTH_STYLE, QUIET, STRONG, TONES, Signs, signs_for, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from council_tui.board.home import Home
     from council_tui.control.reading import CardPage, Snapshot
-    from council_tui.control.views import EntryView
     from council_tui.domain.events import Event
-
-_PAGE = 500
 
 
 def _head(picture: Snapshot) -> Iterator[Text]:
@@ -50,7 +42,9 @@ def _picture(home: Home, json: bool, text: Callable[[Snapshot, Signs], Iterator[
     with reading.Reader(home) as reader:
         picture = reader.snapshot()
     if json:
-        show_json(lines.snapshot_line(picture))
+        from council_tui.headless.lines import snapshot_line
+
+        show_json(snapshot_line(picture))
     else:
         show([*_head(picture), *text(picture, signs_for(sys.stdout))])
     return 0
@@ -160,83 +154,9 @@ def card(home: Home, ident: str, *, json: bool) -> int:
     with reading.Reader(home) as reader:
         page = reader.card(ident)
     if json:
-        show_json(lines.card_line(page))
+        from council_tui.headless.lines import card_line
+
+        show_json(card_line(page))
     else:
         show(_card(page, signs_for(sys.stdout)))
-    return 0
-
-
-async def _rows(home: Home) -> list[EntryView]:
-    found: list[EntryView] = []
-    while rows := await proof.entries(home.ledger, len(found), _PAGE):
-        found += rows
-    return found
-
-
-def ledger(home: Home, *, json: bool) -> int:
-    """The rows of the ledger, as they are written; `verify` checks them."""
-    _need_ledger(home)
-    rows = asyncio.run(_rows(home))
-    if json:
-        for row in rows:
-            show_json(lines.entry_line(row))
-        return 0
-    names = max((len(row.agent) for row in rows), default=0)
-    show(
-        Text.assemble(
-            (f"{row.index:>6}  {row.at[:19]:<19}  ", QUIET),
-            (f"{row.kind:<12} ", STRONG),
-            f"{row.agent:<{names}}  {row.detail}",
-            (f"  {row.verdict}" if row.verdict else "", BAD),
-        )
-        for row in rows
-    )
-    return 0
-
-
-def _need_ledger(home: Home) -> None:
-    if not home.ledger.is_file():
-        where = f"no ledger here yet (looked in {home.root})"
-        raise reading.NothingHere(f"{where}; start a fleet: council --run repo-audit")
-
-
-def verify(home: Home, entry: int | None, *, json: bool) -> int:
-    """Hold one entry, or the whole ledger, against the pinned keys; 0 only when it is VALID."""
-    _need_ledger(home)
-    found = asyncio.run(proof.verify(home.ledger, proof.pins_of(home), entry))
-    good = found.verdict == "VALID"
-    if json:
-        show_json(lines.verdict_line(found))
-    else:
-        what = "ledger" if entry is None else f"entry {entry}"
-        head = Text.assemble((found.verdict, GOOD if good else BAD), f"  {what} of {home.root}")
-        show([head, *map(Text, found.lines)])
-    return 0 if good else 1
-
-
-def report(home: Home) -> int:
-    """The Markdown report that was written last."""
-    path = reading.newest_report(home)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        sys.stdout.write(safe(line, 20_000) + "\n")
-    return 0
-
-
-def plans(name: str | None) -> int:
-    """The shipped plans, or one of them as YAML."""
-    names = shipped_plans()
-    if name is None:
-        longest = max(map(len, names))
-        show(Text.assemble((f"{known:<{longest}}  ", STRONG), shipped_summary(known)) for known in names)
-        return 0
-    if name not in names:
-        guess = nearest(name, names) or f"; there are: {', '.join(names)}"
-        raise CouncilError(f"there is no shipped plan {safe(name, 60)!r}{guess}")
-    sys.stdout.write(resources.files("council_tui.plans").joinpath(f"{name}.yaml").read_text("utf-8"))
-    return 0
-
-
-def schema() -> int:
-    """The JSON Schema of every line that `--json` prints."""
-    show_value(lines.schema())
     return 0

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PATIENCE = 2.0
 """Seconds that a reader has, once everything else is over and somebody wants out."""
 
+WATCH_SECONDS = 0.5
+
 
 def give_up(fd: int) -> None:
     """Let whatever is still written to `fd` vanish: its reader is gone."""
@@ -52,12 +54,22 @@ class Output:
 
     def _run(self) -> None:
         try:
-            while (text := self._queue.get()) is not None:
+            while (text := self._next()) is not None:
                 self._write(memoryview(text.encode("utf-8", "backslashreplace")))
         except OSError:
             self._gone = True
             give_up(self._fd)
         self._on_end(self._gone)
+
+    def _next(self) -> str | None:
+        """The next text; raises OSError when the reader leaves meanwhile, for a quiet fleet writes nothing."""
+        watch = select.poll()
+        watch.register(self._fd, 0)
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=WATCH_SECONDS)
+            if any(found & (select.POLLERR | select.POLLHUP) for _, found in watch.poll(0)):
+                raise BrokenPipeError
 
     def _write(self, raw: memoryview) -> None:
         # Not through sys.stdout: a thread that hangs in there would hold its lock at exit.

@@ -73,6 +73,9 @@ class Nursery:
             self._selector.unregister(self._control)
             self._control.close()
             self._control = None
+            for pid in self._runners:
+                # A runner that was stopped cannot see that it is alone.
+                os.kill(pid, signal.SIGCONT)
             return
         request = json.loads(packet)
         try:

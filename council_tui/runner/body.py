@@ -143,6 +143,8 @@ class Body:
             await asyncio.sleep(0)
             self.reap_zombies()
             if not guard.descendants(me):
+                # What died since the last look has left a status that someone may ask for.
+                self.reap_zombies()
                 return []
             await asyncio.sleep(_PASS_PAUSE)
         return [process.pid for process in guard.descendants(me)]

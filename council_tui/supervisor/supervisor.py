@@ -145,7 +145,8 @@ class Supervisor:
     async def close(self) -> None:
         """Reap what still lives, close every file and give the home back."""
         for seat in [s for s in self.seats.values() if s.parent == self.hermes]:
-            await self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"})
+            # Not awaited: a disk that takes no more entries must not keep anyone alive.
+            self.background(self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"}))
         while self.seats:
             await asyncio.wait([asyncio.ensure_future(seat.ended.wait()) for seat in self.seats.values()])
         if self._ticker is not None:

@@ -381,7 +381,14 @@ class FakeCouncil:
             ProcessView(41410, 40004, "T", "python3 -m agents.migrate --from 12 --to 13"),
             ProcessView(41411, 41410, "T", "psql --no-psqlrc council"),
         )
-        return ReapPreview(agent, found.label, found.health, processes, below, "Its card goes to failed (orphaned).")
+        return ReapPreview(
+            agent,
+            found.label,
+            found.health,
+            processes,
+            below,
+            "SIGTERM, 5 s, SIGKILL; its card goes to failed (orphaned).",
+        )
 
     async def reap(self, agent: str) -> None:
         self._note("reap", agent)

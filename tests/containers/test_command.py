@@ -47,7 +47,7 @@ def test_a_program_without_a_schema_answers_with_its_exit_and_its_output():
 
 @pytest.mark.parametrize("bad", [b"", b"text", b"[1]", b'{"status": 1', b'{"status": "DONE", "x": Infinity}', b"{" * 9])
 def test_exit_0_without_the_report_that_was_asked_for_is_a_violation(bad):
-    result, violation = judge(RUN, envelope(), ended(bad))
+    _, violation = judge(RUN, envelope(), ended(bad))
     assert violation == "exited 0 without the report that its contract asks for"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +37,7 @@ PATH = [
     Phase.CLOSING,
 ]
 ALLOWED = {
-    *zip(PATH, PATH[1:], strict=False),
+    *pairwise(PATH),
     *((phase, Phase.REAPING) for phase in [*PATH, Phase.HELD]),
     (Phase.RUNNING, Phase.HELD),
     (Phase.RETURNED, Phase.HELD),

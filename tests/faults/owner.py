@@ -25,6 +25,13 @@ async def main(home: Path) -> None:
     stage.sup.board.listen(
         lambda event: print(json.dumps([str(event.kind), event.agent or "", event.run or "", event.data]), flush=True)
     )
+    judge = stage.sup.tick
+
+    async def tick(late: float = 0.0) -> None:
+        await judge(late)
+        print(json.dumps(["tick", "", "", {}]), flush=True)
+
+    stage.sup.tick = tick  # type: ignore[method-assign]
     async with stage:
         print(json.dumps(["nursery", "", "", {"pid": stage.sup.host.pid}]), flush=True)
         await stage.end()

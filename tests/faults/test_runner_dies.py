@@ -8,12 +8,12 @@ import signal
 import time
 
 import pytest
+from supervisor.stage import Stage, alive, child, plan_of, python, until
 
 from council_tui.domain.errors import HomeUnusable
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Phase, Signal
 from council_tui.runner import guard
-from supervisor.stage import Stage, alive, child, plan_of, python, until
 
 BEATING = """
 import os, socket, time
@@ -22,6 +22,17 @@ for _ in range(3):
     link.sendto(b"WATCHDOG=1", os.environ["NOTIFY_SOCKET"])
     time.sleep(0.1)
 time.sleep(600)
+"""
+
+
+FLEE = """
+import os
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.execve("/bin/sleep", ["sleep", "617"], {})
 """
 
 
@@ -36,9 +47,7 @@ async def test_a_killed_runner_is_an_orphan_at_once_and_its_body_goes_with_it(ho
         body = (await stage.wait(K.BODY_STARTED, "victim")).data["pid"]
         victim = stage.seat("victim")
         heard = asyncio.get_running_loop().create_future()
-        stage.sup.board.listen(
-            lambda e: heard.done() or e.kind is not K.ORPHANED or heard.set_result(time.monotonic())
-        )
+        stage.sup.board.listen(lambda e: heard.done() or e.kind is not K.ORPHANED or heard.set_result(time.monotonic()))
         killed = time.monotonic()
         os.kill(victim.pid, signal.SIGKILL)
         # Milliseconds where nothing else runs; the bound is for a machine that is busy.
@@ -84,7 +93,9 @@ async def test_a_dead_office_orphans_its_children_and_nobody_elses(home):
         os.kill(office.pid, signal.SIGKILL)
         end = await stage.end()
         assert alive(runs) == []
-        states = {name: (str(stage.card(name).state), stage.card(name).fail) for name in ("below", "shark", "elsewhere")}
+        states = {
+            name: (str(stage.card(name).state), stage.card(name).fail) for name in ("below", "shark", "elsewhere")
+        }
         assert states == {"below": ("failed", "orphaned"), "shark": ("failed", "orphaned"), "elsewhere": ("done", None)}
         assert stage.card("waiting").state in ("blocked", "failed")
         assert stage.card("openfang").fail == "orphaned"
@@ -191,8 +202,7 @@ async def test_a_full_disk_ends_the_council_and_everything_it_started(home):
 
 
 async def test_a_body_that_clears_its_marker_and_flees_its_session_is_ended_all_the_same(home):
-    flee = "import os\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nos.execve('/bin/sleep', ['sleep', '617'], {})"
-    async with Stage(home, plan_of(child("flees", [*python(flee)]))) as stage:
+    async with Stage(home, plan_of(child("flees", python(FLEE)))) as stage:
         end = await stage.end()
         assert end.exit == 0
     left = [p.pid for p in guard.all_processes() if _argv(p.pid) == b"sleep\x00617\x00"]

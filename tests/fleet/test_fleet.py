@@ -10,13 +10,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from supervisor.stage import REPORT_SCHEMA, Stage, child, plan_of, play, short_home
 
 from council_tui.board.board import load_tables, replay
 from council_tui.domain.events import EventKind as K
 from council_tui.fleet import dispatch
 from council_tui.fleet.plan import load_plan
 from council_tui.ledger.verify import verify_log
-from supervisor.stage import REPORT_SCHEMA, Stage, child, plan_of, play, short_home
 
 KILL_THE_GUARD = "kill -KILL $PPID; exec sleep 600"
 

@@ -11,7 +11,10 @@ import pytest
 from headless.command import council, write_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from headless.conftest import Answer
 
 HEAVY = ("pydantic", "textual", "rich", "nacl", "asyncio", "yaml", "sqlite3", "platformdirs", "jsonschema")
 _HELP = """
@@ -31,14 +34,14 @@ def test_help_imports_nothing_heavy(argv: list[str]):
     assert done.stdout.splitlines()[-1] == "0"
 
 
-def test_help_lists_examples_and_every_exit_code(tmp_path: Path):
-    shown = council("--help", home=tmp_path).stdout
+def test_help_lists_examples_and_every_exit_code(cli: Callable[..., Answer], tmp_path: Path):
+    shown = cli("--help", home=tmp_path).stdout
     assert "council --run repo-audit" in shown
     assert all(f"\n  {code} " in shown for code in (0, 1, 2, 3, 4, 5, 70, 130))
 
 
-def test_help_does_not_list_what_is_not_built(tmp_path: Path):
-    shown = council("--help", home=tmp_path).stdout
+def test_help_does_not_list_what_is_not_built(cli: Callable[..., Answer], tmp_path: Path):
+    shown = cli("--help", home=tmp_path).stdout
     assert not any(word in shown for word in ("roundtable", "approvals", "search", "doctor", "--strict"))
 
 
@@ -66,18 +69,20 @@ def test_help_does_not_list_what_is_not_built(tmp_path: Path):
         (["--demo"], "this is not a terminal; use council --run PLAN"),
     ],
 )
-def test_a_wrong_command_line_is_refused_in_one_sentence(args: list[str], sentence: str, tmp_path: Path):
-    done = council(*args, home=tmp_path / "home", cwd=tmp_path)
+def test_a_wrong_command_line_is_refused_in_one_sentence(
+    cli: Callable[..., Answer], args: list[str], sentence: str, tmp_path: Path
+):
+    done = cli(*args, home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_mistake_of_a_plan_is_told_with_its_line_and_nothing_starts(tmp_path: Path):
+def test_every_mistake_of_a_plan_is_told_with_its_line_and_nothing_starts(cli: Callable[..., Answer], tmp_path: Path):
     plan = write_plan(tmp_path, {"id": "a b", "parnt": "zeroclaw"})
     home = tmp_path / "home"
-    done = council("--run", str(plan), home=home)
+    done = cli("--run", str(plan), home=home)
     assert done.returncode == 2
     assert done.stdout == ""
     assert all(line.startswith(f"{plan}:") for line in done.stderr.splitlines())
@@ -85,15 +90,15 @@ def test_every_mistake_of_a_plan_is_told_with_its_line_and_nothing_starts(tmp_pa
     assert not home.exists()
 
 
-def test_shipped_plans_are_listed_and_printed(tmp_path: Path):
-    listed = council("plans", home=tmp_path).stdout
+def test_shipped_plans_are_listed_and_printed(cli: Callable[..., Answer], tmp_path: Path):
+    listed = cli("plans", home=tmp_path).stdout
     assert [line.split()[0] for line in listed.splitlines()] == ["demo", "handshake-drill", "repo-audit"]
-    assert "council: 1\nname: repo-audit" in council("plans", "repo-audit", home=tmp_path).stdout
+    assert "council: 1\nname: repo-audit" in cli("plans", "repo-audit", home=tmp_path).stdout
 
 
-def test_home_may_stand_before_or_behind_a_command(tmp_path: Path):
+def test_home_may_stand_before_or_behind_a_command(cli: Callable[..., Answer], tmp_path: Path):
     for args in (["--home", "h1", "board"], ["board", "--home", "h1"]):
-        assert "h1" in council(*args, home=None, cwd=tmp_path).stderr
+        assert "h1" in cli(*args, home=None, cwd=tmp_path).stderr
 
 
 def test_a_home_that_cannot_be_made_is_one_sentence_that_names_home(tmp_path: Path):

@@ -8,10 +8,13 @@ import jsonschema
 import pytest
 
 from council_tui.headless.lines import schema
-from headless.command import ENVELOPE, child, council, objects, write_plan
+from headless.command import ENVELOPE, child, objects, write_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from headless.conftest import Answer
 
 
 @pytest.fixture
@@ -27,9 +30,9 @@ def plan(tmp_path: Path) -> Path:
     )
 
 
-def test_dry_run_says_what_would_happen_and_makes_nothing(plan: Path, tmp_path: Path):
+def test_dry_run_says_what_would_happen_and_makes_nothing(cli: Callable[..., Answer], plan: Path, tmp_path: Path):
     home = tmp_path / "home"
-    done = council("--run", str(plan), "--dry-run", home=home)
+    done = cli("--run", str(plan), "--dry-run", home=home)
     assert done.returncode == 0
     assert "2 would start" not in done.stdout
     assert "3 would start, 1 would wait for a person, 1 would be refused here." in done.stdout
@@ -39,8 +42,10 @@ def test_dry_run_says_what_would_happen_and_makes_nothing(plan: Path, tmp_path: 
     assert not home.exists()
 
 
-def test_dry_run_as_json_matches_the_schema_and_names_band_and_enforcement(plan: Path, tmp_path: Path):
-    done = council("--run", str(plan), "--dry-run", "--json", home=tmp_path / "home")
+def test_dry_run_as_json_matches_the_schema_and_names_band_and_enforcement(
+    cli: Callable[..., Answer], plan: Path, tmp_path: Path
+):
+    done = cli("--run", str(plan), "--dry-run", "--json", home=tmp_path / "home")
     (found,) = objects(done.stdout)
     jsonschema.validate(found, schema())
     by_name = {part["id"]: part for part in found["children"]}
@@ -52,14 +57,14 @@ def test_dry_run_as_json_matches_the_schema_and_names_band_and_enforcement(plan:
     assert by_name["plain"]["envelope"]["tools_scope"] == ENVELOPE["tools_scope"]
 
 
-def test_a_shipped_plan_rehearses_without_a_refusal(tmp_path: Path):
-    done = council("--run", "repo-audit", "--dry-run", home=tmp_path / "home", cwd=tmp_path)
+def test_a_shipped_plan_rehearses_without_a_refusal(cli: Callable[..., Answer], tmp_path: Path):
+    done = cli("--run", "repo-audit", "--dry-run", home=tmp_path / "home", cwd=tmp_path)
     assert "9 would start, 0 would wait for a person, 0 would be refused here." in done.stdout
 
 
-def test_mistakes_are_objects_with_json(tmp_path: Path):
+def test_mistakes_are_objects_with_json(cli: Callable[..., Answer], tmp_path: Path):
     plan = write_plan(tmp_path, {"id": "x"})
-    done = council("--run", str(plan), "--dry-run", "--json", home=tmp_path / "home")
+    done = cli("--run", str(plan), "--dry-run", "--json", home=tmp_path / "home")
     (found,) = objects(done.stdout)
     jsonschema.validate(found, schema())
     assert done.returncode == 2

@@ -14,16 +14,19 @@ from council_tui.headless.lines import schema
 from headless.command import argv, child, council, objects, running, until, write_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from headless.conftest import Finished
+    from headless.conftest import Answer, Finished
 
 READS = ("board", "tree", "agents", "events", "ledger", "verify")
 
 
 @pytest.mark.parametrize("command", [[name] for name in READS] + [["card", "first"]])
-def test_every_read_prints_objects_that_match_the_schema(command: list[str], finished: Finished):
-    done = council(*command, "--json", home=finished.home)
+def test_every_read_prints_objects_that_match_the_schema(
+    cli: Callable[..., Answer], command: list[str], finished: Finished
+):
+    done = cli(*command, "--json", home=finished.home)
     assert done.returncode == 0
     check = jsonschema.Draft202012Validator(schema())
     found = objects(done.stdout)
@@ -33,18 +36,20 @@ def test_every_read_prints_objects_that_match_the_schema(command: list[str], fin
 
 
 @pytest.mark.parametrize("command", [[name] for name in READS] + [["card", "first"], ["report"]])
-def test_every_read_shows_text_in_which_no_control_character_acts(command: list[str], finished: Finished):
-    shown = council(*command, home=finished.home).stdout
+def test_every_read_shows_text_in_which_no_control_character_acts(
+    cli: Callable[..., Answer], command: list[str], finished: Finished
+):
+    shown = cli(*command, home=finished.home).stdout
     assert shown
     assert not any(char in shown for char in ("\x1b", "\x07", "\u202e"))
 
 
-def test_the_schema_command_prints_the_schema(tmp_path: Path):
-    assert json.loads(council("schema", home=tmp_path).stdout) == schema()
+def test_the_schema_command_prints_the_schema(cli: Callable[..., Answer], tmp_path: Path):
+    assert json.loads(cli("schema", home=tmp_path).stdout) == schema()
 
 
-def test_the_tree_hangs_cards_below_their_offices(finished: Finished):
-    lines = council("tree", home=finished.home).stdout.splitlines()
+def test_the_tree_hangs_cards_below_their_offices(cli: Callable[..., Answer], finished: Finished):
+    lines = cli("tree", home=finished.home).stdout.splitlines()
     at = {
         word: next(i for i, line in enumerate(lines) if word in line)
         for word in ("OpenClaw", "first", "ZeroClaw", "third")
@@ -52,37 +57,39 @@ def test_the_tree_hangs_cards_below_their_offices(finished: Finished):
     assert at["OpenClaw"] < at["first"] < at["ZeroClaw"] < at["third"]
 
 
-def test_a_card_shows_why_it_failed(finished: Finished):
-    shown = council("card", "second", home=finished.home).stdout
+def test_a_card_shows_why_it_failed(cli: Callable[..., Answer], finished: Finished):
+    shown = cli("card", "second", home=finished.home).stdout
     assert "exit status 3" in shown
     assert "failed error" in shown
 
 
-def test_a_card_that_does_not_exist_is_one_sentence(finished: Finished):
-    done = council("card", "nobody", home=finished.home)
+def test_a_card_that_does_not_exist_is_one_sentence(cli: Callable[..., Answer], finished: Finished):
+    done = cli("card", "nobody", home=finished.home)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_the_summary_for_people_lists_serious_findings_with_their_place(finished: Finished):
-    shown = council("report", home=finished.home).stdout
+def test_the_summary_for_people_lists_serious_findings_with_their_place(cli: Callable[..., Answer], finished: Finished):
+    shown = cli("report", home=finished.home).stdout
     assert "first" in shown
-    assert "HIGH" in council("card", "first", home=finished.home).stdout
+    assert "HIGH" in cli("card", "first", home=finished.home).stdout
 
 
-def test_verify_explains_one_entry_and_fails_on_a_changed_ledger(finished: Finished, tmp_path: Path):
-    assert "VALID  lineage:" in council("verify", "--entry", "6", home=finished.home).stdout
+def test_verify_explains_one_entry_and_fails_on_a_changed_ledger(
+    cli: Callable[..., Answer], finished: Finished, tmp_path: Path
+):
+    assert "VALID  lineage:" in cli("verify", "--entry", "6", home=finished.home).stdout
     subprocess.run(["cp", "-r", str(finished.home), str(tmp_path / "copy")], check=True)
     pins = tmp_path / "copy" / "keys" / "pins.json"
     other = json.loads(pins.read_text())
     pins.write_text(json.dumps({**other, "root": other["log"]}))
-    done = council("verify", "--json", home=tmp_path / "copy")
+    done = cli("verify", "--json", home=tmp_path / "copy")
     assert done.returncode == 1
     assert objects(done.stdout)[0]["first_bad"] == 0
 
 
 @pytest.mark.parametrize("command", [*READS, "report"])
-def test_where_nothing_ever_ran_a_read_says_what_to_do(command: str, tmp_path: Path):
-    done = council(command, home=tmp_path / "none")
+def test_where_nothing_ever_ran_a_read_says_what_to_do(cli: Callable[..., Answer], command: str, tmp_path: Path):
+    done = cli(command, home=tmp_path / "none")
     assert (done.returncode, done.stdout) == (2, "")
     assert "council --run repo-audit" in done.stderr
     assert not (tmp_path / "none").exists()

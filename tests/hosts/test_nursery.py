@@ -7,11 +7,11 @@ import os
 import signal
 
 import pytest
+from supervisor.stage import until
 
 from council_tui.hosts.local import HostFailed, LocalHost
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
-from supervisor.stage import until
 
 
 class Ends:

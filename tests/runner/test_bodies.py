@@ -8,10 +8,10 @@ import os
 import re
 
 import pytest
+from supervisor.stage import REPORT_SCHEMA, child, plan_of, play, python, short_home
 
 from council_tui.domain.events import EventKind as K
 from council_tui.runner.log import ROTATE_AT
-from supervisor.stage import REPORT_SCHEMA, child, plan_of, play, python, short_home
 
 REPORT = '{"status": "DONE", "findings": [{"description": "seen it"}], "evidence": ["seen it"]}'
 ASKED = {"output_schema": REPORT_SCHEMA}
@@ -59,7 +59,8 @@ if len(sys.argv) > 1:  # as a daemon without any trace of where it came from
     os.setsid()
     if os.fork():
         os._exit(0)
-    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", sys.argv[1]], {"NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"]})
+    bare = {"NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"]}
+    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", sys.argv[1]], bare)
 path = os.path.join(os.path.dirname(os.path.dirname(os.environ["NOTIFY_SOCKET"])), "council.sock")
 link = socket.socket(socket.AF_UNIX)
 link.connect(path)
@@ -110,7 +111,7 @@ CHILDREN = [
     child("environment", python(ENVIRONMENT), envelope=ASKED, workdir="/tmp"),
     child("no-program", ["/no/such/program"]),
     child("no-workdir", ["echo", "hi"], workdir="/no/such/folder"),
-    child("no-json", "echo '{\"status\": \"DONE\", \"findings\": [], \"evidence\": [NaN]}'", envelope=ASKED),
+    child("no-json", 'echo \'{"status": "DONE", "findings": [], "evidence": [NaN]}\'', envelope=ASKED),
     child("deep-json", python("print('{\"status\":\"DONE\",\"x\":' + '[' * 60 + ']' * 60 + '}')"), envelope=ASKED),
     child("bad-exit", f"echo '{REPORT}'; exit 3", envelope=ASKED),
     child("killed", "kill -KILL $$"),
@@ -121,7 +122,10 @@ CHILDREN = [
         'head -c 4194304 /dev/zero > "$COUNCIL_SLICE/much"',
         context={"memory_slice": {"memory_limit_mb": 1}},
     ),
-    child("locks-its-slice", 'mkdir -p "$COUNCIL_SLICE/a/b" && touch "$COUNCIL_SLICE/a/b/c" && chmod 0 "$COUNCIL_SLICE/a"'),
+    child(
+        "locks-its-slice", 'mkdir -p "$COUNCIL_SLICE/a/b" && touch "$COUNCIL_SLICE/a/b/c" && chmod 0 "$COUNCIL_SLICE/a"'
+    ),
+    child("removes-its-slice", 'cd / && rm -rf "$(dirname "$COUNCIL_SLICE")" && echo gone'),
     child("attaches", python(ATTACH)),
     child("attaches-in-disguise", python(WAIT_FOR_DAEMON, ATTACH)),
     child("talks", python(STATUSES)),
@@ -267,6 +271,11 @@ def test_a_slice_that_was_overfilled_just_before_the_end_is_a_breach_too(fleet):
 
 def test_a_slice_is_cleared_even_when_its_body_locked_it(fleet):
     assert fleet.first("locks-its-slice", K.SLICE_CLEARED).data["cleared"] is True
+
+
+def test_a_body_that_removes_its_own_slice_harms_only_itself(fleet):
+    assert fleet.cards["removes-its-slice"].state == "done"
+    assert fleet.first("removes-its-slice", K.SLICE_CLEARED).data["cleared"] is True
 
 
 @pytest.mark.parametrize("name", ["attaches", "attaches-in-disguise"])

@@ -12,6 +12,14 @@ import pytest
 
 from council_tui.runner import guard
 
+NEST = """
+import subprocess, sys
+inner = subprocess.Popen(["sleep", "600"])
+print(inner.pid, flush=True)
+sys.stdin.read()
+inner.kill()
+"""
+
 
 @pytest.fixture
 def sleeper():
@@ -41,8 +49,7 @@ def test_the_marker_names_the_run_wherever_the_process_hangs(sleeper):
 
 
 def test_descendants_leave_out_zombies_and_find_grandchildren():
-    code = "import subprocess as s, sys; p = s.Popen(['sleep', '600']); print(p.pid, flush=True); sys.stdin.read(); p.kill()"
-    outer = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    outer = subprocess.Popen([sys.executable, "-c", NEST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert outer.stdin is not None
     assert outer.stdout is not None
     inner = int(outer.stdout.readline())

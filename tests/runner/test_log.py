@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def log(tmp_path):
 def test_the_last_line_does_not_depend_on_how_the_output_was_cut(tmp_path_factory, raw, cuts):
     log = OutputLog(tmp_path_factory.mktemp("log"))
     edges = sorted({0, len(raw), *(cut for cut in cuts if cut < len(raw))})
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         log.write(raw[start:end], stdout=True)
     lines = [line.strip() for line in raw.split(b"\n") if line.strip()]
     assert log.last_line == (lines[-1] if lines else b"")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from council_tui.board.home import Home
 from council_tui.domain.errors import PlanInvalid
-from council_tui.domain.events import Event, EventKind
 from council_tui.fleet.fleet import Fleet
 from council_tui.fleet.plan import Plan, parse_plan
 from council_tui.ledger.envelope import open_strict
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from council_tui.board.projection import Card
+    from council_tui.domain.events import Event, EventKind
     from council_tui.fleet.outcome import Ending
     from council_tui.supervisor.seat import Seat
 
@@ -119,7 +119,9 @@ def short_home() -> Iterator[Path]:
 async def until(condition: Callable[[], Any], within: float = WITHIN) -> None:
     """Look again, at short intervals, until it holds: for facts of the machine that send no event."""
     async with asyncio.timeout(within):
-        while not condition():
+        while True:
+            if condition():
+                return
             await asyncio.sleep(0.01)
 
 
@@ -226,7 +228,9 @@ class Played:
     def output(self, name: str) -> bytes:
         """What a child printed, as far as its log keeps it."""
         folder = self.home.logs / str(self.cards[name].run)
-        return b"".join((folder / part).read_bytes() for part in ("output.log.1", "output.log") if (folder / part).exists())
+        return b"".join(
+            (folder / part).read_bytes() for part in ("output.log.1", "output.log") if (folder / part).exists()
+        )
 
 
 def entries_of(ledger: Path) -> list[tuple[str, str, dict[str, Any]]]:

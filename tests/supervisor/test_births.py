@@ -47,7 +47,9 @@ def test_a_slice_is_a_new_directory(tmp_path):
         slices.make(str(tmp_path / "link"), [])
 
 
-@pytest.mark.parametrize(("wanted", "taken"), [("a/b", "a"), ("a", "a/b"), ("a", "a"), ("link/b", "a"), ("a/b", "link")])
+@pytest.mark.parametrize(
+    ("wanted", "taken"), [("a/b", "a"), ("a", "a/b"), ("a", "a"), ("link/b", "a"), ("a/b", "link")]
+)
 def test_a_slice_overlaps_no_other_by_any_name(tmp_path, wanted, taken):
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")

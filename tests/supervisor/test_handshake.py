@@ -17,6 +17,14 @@ from council_tui.runner.channel import RemoteRefusal
 from supervisor.stage import entries_of, until
 from supervisor.wire import RESULT, Bare
 
+THIEF = """
+import socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+link.sendall(sys.stdin.buffer.read())
+print(link.recv(9999).decode())
+"""
+
 
 @pytest.fixture
 async def bare(home):
@@ -82,9 +90,8 @@ async def test_the_right_token_from_another_process_is_refused(bare):
     office = await bare.office()
     hello = {"run": office.spec.run, "token": office.spec.token, "public_key": office.key.public.hex()}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "hello", "params": hello})
-    code = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); print(s.recv(9999).decode())"
     thief = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, office.spec.socket, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", THIEF, office.spec.socket, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     answer, _ = await thief.communicate(line.encode() + b"\n")
     assert b"not the runner that was started for this run" in answer
@@ -160,7 +167,9 @@ async def ended(one):
 
 
 def revoked(bare, one):
-    return ("revocation", one.seat.agent) in [(kind, said.get("of")) for kind, _, said in entries_of(bare.sup.home.ledger)]
+    return ("revocation", one.seat.agent) in [
+        (kind, said.get("of")) for kind, _, said in entries_of(bare.sup.home.ledger)
+    ]
 
 
 async def test_an_acceptance_of_another_contract_ends_the_run(bare):
@@ -301,7 +310,7 @@ async def test_a_late_delegation_fails_the_spawn_and_still_reaches_the_log(bare)
     child = await bare.child(office, order)
     office.answers["delegate"] = late
     await child.connect()
-    with pytest.raises(RemoteRefusal, match="no answer within|no acknowledgement|closed"):
+    with pytest.raises(RemoteRefusal, match=r"no answer within|no acknowledgement|closed"):
         await child.hello()
     card = await ended(child)
     assert card.state == "failed"

@@ -84,7 +84,7 @@ class ByHand:
         self.seat.exited.set()
         self.seat.clean.set()
 
-    async def _handle(self, peer: Peer, call: Call) -> Any:  # noqa: ANN401
+    async def _handle(self, peer: Peer, call: Call) -> Any:
         self.told.append((call.method, call.params))
         answer = self.answers[call.method](call.params)
         return await answer if asyncio.iscoroutine(answer) else answer
@@ -96,7 +96,7 @@ class ByHand:
         )
         return self
 
-    async def call(self, method: str, **params: Any) -> Any:  # noqa: ANN401
+    async def call(self, method: str, **params: Any) -> Any:
         """Ask the supervisor; raises `RemoteRefusal`."""
         return await self.peer.call(method, params, WITHIN)
 

@@ -104,19 +104,20 @@ class LedgerScreen(CouncilScreen):
         super().show_picture(picture, changed)
         head = picture.view.ledger if picture.view is not None else LedgerView()
         size = head.size
-        self.query_one(Entries).covered = head.verified if head.verdict == "VALID" else 0
-        if size != self.size_seen and not self.reading:
-            newest = max(self.loaded, default=-1) + 1
-            self._read(max(newest, size - CHUNK), size)
-        elif size == 0 and picture.view is not None:
+        covered = head.verified if head.verdict == "VALID" else 0
+        if covered != self.query_one(Entries).covered:
+            self.query_one(Entries).covered = covered
             self._show()
+        if size > self.size_seen and not self.reading and picture.view is not None:
+            self._read(self.size_seen if self.loaded else max(0, size - CHUNK))
 
-    def _read(self, start: int, size: int) -> None:
+    def _read(self, start: int) -> None:
         self.reading = True
 
         def take(entries: tuple[EntryView, ...]) -> None:
-            self.reading, self.size_seen = False, size
+            self.reading = False
             self.loaded.update((entry.index, entry) for entry in entries)
+            self.size_seen = max(self.loaded, default=-1) + 1
             self._show()
 
         door = self.council_app.door
@@ -147,7 +148,7 @@ class LedgerScreen(CouncilScreen):
         entries = self.query_one(Entries)
         oldest = min(self.loaded, default=0)
         if oldest > 0 and not self.reading and entries.where.get(entries.cursor or "", 0) > len(entries.rows) - NEAR:
-            self._read(max(0, oldest - CHUNK), self.size_seen)
+            self._read(max(0, oldest - CHUNK))
 
     def _show_entry(self) -> None:
         page = self.query_one("#entry", Page)
@@ -217,7 +218,7 @@ class LedgerScreen(CouncilScreen):
                 self.checks[index] = check
             if self.is_mounted:
                 self._show_entry()
-                self._read(max(0, self.size_seen - CHUNK), self.size_seen)
+                self._read(max(0, self.size_seen - CHUNK))
 
         def failed(error: Exception) -> None:
             self.checking = ""

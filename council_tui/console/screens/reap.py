@@ -73,10 +73,9 @@ class ReapScreen(Dialog):
         glyphs = self.council_app.glyphs
         lines: list[list[Part]] = [
             [("It is ", ""), *glyphs.state(preview.health), (f"  {preview.agent}", "p-quiet")],
-            [("SIGTERM now, SIGKILL after 5 s, until nothing is left of it.", "p-quiet")],
         ]
-        if preview.note:
-            lines += [[(line, "p-late")] for line in wrapped(preview.note, min(66, self.app.size.width - 6))]
+        what = preview.note or "SIGTERM now, SIGKILL after 5 s, until nothing is left of it."
+        lines += [[(line, "p-late")] for line in wrapped(what, min(66, self.app.size.width - 6))]
         lines += [[], [(plural(len(preview.processes), "process", "processes"), "p-strong")]]
         pids = {process.pid for process in preview.processes}
         for process in preview.processes:

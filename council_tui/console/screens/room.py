@@ -164,10 +164,12 @@ class RoomScreen(CouncilScreen):
         return ("room", *((own,) if own else ()), "rows", "lists", "everywhere")
 
     def word_for(self, action: keymap.Action) -> str:
-        """Pause says resume while paused."""
+        """Pause says resume while paused; back is named where there is something to go back from."""
         view = self.council_app.picture.view
         if action.id == "pause" and view is not None and view.paused:
             return "resume"
+        if action.id == "back" and not (self.zoomed or self.here.needle or self.here.only_bad):
+            return ""
         return action.short
 
     def why_not(self, action: str) -> str:

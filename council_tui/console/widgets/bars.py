@@ -166,7 +166,7 @@ class KeyBar(ScreenLine):
     def _entries(self, width: int) -> list[tuple[keymap.Action, str]]:
         """(action, its words in the line), without what there is no room for."""
         host = self.host
-        rows = [action for action in keymap.actions(*host.places()) if action.short and action.keys]
+        rows = [action for action in keymap.actions(*host.places()) if action.keys and host.word_for(action)]
         rows.sort(key=lambda action: action.group)
         while rows and sum(len(action.key) + len(host.word_for(action)) + 3 for action in rows) + 4 > width:
             rows.remove(max(rows, key=lambda action: action.rank))

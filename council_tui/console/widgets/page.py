@@ -34,7 +34,7 @@ class Page(VirtualList[NumberedLine]):
         self.empty = empty
         self.follow = follow
         self.heading = title
-        self.facts: tuple[Sequence[tuple[str, str]], int] | None = None
+        self.facts: Sequence[tuple[str, str]] | None = None
 
     def key(self, item: NumberedLine) -> str:
         """Its number."""
@@ -64,26 +64,27 @@ class Page(VirtualList[NumberedLine]):
             self.scroll_to(y=self.max_scroll_y, animate=False)
             self.freshen()
 
-    def write_facts(self, facts: Sequence[tuple[str, str]], name_width: int = 14) -> None:
+    def write_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show names and values; wrapped anew in every width."""
-        self.facts = (facts, name_width)
-        self.write(pairs(facts, self.size.width, name_width))
+        self.facts = facts
+        self.write(pairs(facts, self.size.width))
 
     def on_resize(self) -> None:
         """Facts are wrapped anew; a page that follows is still at its end."""
         if self.facts is not None:
-            self.write(pairs(self.facts[0], self.size.width, self.facts[1]))
+            self.write(pairs(self.facts, self.size.width))
         if self.follow:
             self.scroll_to(y=self.max_scroll_y, animate=False)
 
 
-def pairs(facts: Sequence[tuple[str, str]], width: int, name_width: int = 14) -> list[list[Part]]:
+def pairs(facts: Sequence[tuple[str, str]], width: int) -> list[list[Part]]:
     """Names and values in two columns, values wrapped; an empty name starts a group with the value as heading."""
     lines: list[list[Part]] = []
+    name_width = min(20, width // 2, max((len(name) for name, _ in facts), default=0) + 1)
     for name, value in facts:
         if name:
             first, *rest = wrapped(value, max(8, width - name_width - 1))
-            lines.append([(f"{name:<{name_width}} ", "p-quiet"), (first, "")])
+            lines.append([(f"{name[:name_width]:<{name_width}} ", "p-quiet"), (first, "")])
             lines += [[(" " * (name_width + 1), ""), (more, "")] for more in rest]
         else:
             if lines:

@@ -27,7 +27,7 @@ class Selected(Page, can_focus=False):
             return
         lines = [part for line in parts for part in line if any(text for text, _ in part)]
         if detail is not None:
-            lines += [[], *pairs(detail.facts, self.size.width, 10)]
+            lines += [[], *pairs(detail.facts, self.size.width)]
             if detail.log:
                 lines += [[], [("Log", "p-strong")]]
                 for line in detail.log[-20:]:

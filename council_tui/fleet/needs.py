@@ -1,0 +1,35 @@
+"""What a plan needs to find where it is started, looked for before anything is made."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from council_tui.domain.errors import Mistake, PlanInvalid
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from council_tui.fleet.plan import Plan
+
+NEEDS = ("git-repository",)
+
+
+def _in_repository(place: Path) -> bool:
+    """Whether git would find a repository from here: `.git` upwards, or a bare one (gitrepository-layout(5))."""
+    return any(
+        (folder / ".git").exists() or ((folder / "HEAD").is_file() and (folder / "objects").is_dir())
+        for folder in (place, *place.parents)
+    )
+
+
+def check_needs(plan: Plan, workdir: Path) -> None:
+    """Raise `PlanInvalid` with one sentence for each need that is not met."""
+    found: list[Mistake] = []
+    if "git-repository" in plan.needs:
+        if shutil.which("git") is None:
+            found.append(Mistake("needs", "git is not installed; install it, then run this again"))
+        elif not _in_repository(workdir):
+            found.append(Mistake("needs", f"{workdir} is in no git repository; run this in a checkout"))
+    if found:
+        raise PlanInvalid(plan.source, found)
