@@ -106,6 +106,8 @@ class Fleet:
 
     async def _card(self, parent: Seat, order: Order) -> str:
         """A card in the parent's name, if this parent may have such a child."""
+        if self._draining:
+            raise Refused("card", "the fleet is ending")
         if order.kind != child_kind(parent.kind):
             raise Refused("parent", f"a {parent.kind} may not spawn a {order.kind}")
         known = self._orders.get(order.id)
@@ -311,6 +313,8 @@ class Fleet:
             self.sup.background(self.sup.signal(seat, Signal.CANCELLED, {"reason": reason}))
         for seat in [s for s in self.sup.seats.values() if s.kind not in PARENTS]:
             await seat.ended.wait()
+        # A card that a parent made while it was being ended waits for nobody.
+        self._stop_all(reason, None)
         return len(living)
 
     async def finish(self, fault: str = "") -> Ending:

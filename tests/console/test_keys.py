@@ -477,8 +477,8 @@ async def test_a_drain_shows_what_ends_while_it_ends() -> None:
         line = dataclasses.replace(opened.door.view.events[-1], seq=99, text="SIGTERM to build")
         opened.door.change(events=(*opened.door.view.events, line))
         opened.app.beat()
-        await opened.until("SIGTERM to build")
-        assert "19 agents left" in opened.text()
+        await opened.until("18 agents left")
+        assert "SIGTERM to build" in opened.text()
         await opened.pilot.press("escape", "e")
         assert opened.app.is_running
         ended.set()

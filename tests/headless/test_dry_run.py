@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -58,6 +59,7 @@ def test_dry_run_as_json_matches_the_schema_and_names_band_and_enforcement(
 
 
 def test_a_shipped_plan_rehearses_without_a_refusal(cli: Callable[..., Answer], tmp_path: Path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = cli("--run", "repo-audit", "--dry-run", home=tmp_path / "home", cwd=tmp_path)
     assert "9 would start, 0 would wait for a person, 0 would be refused here." in done.stdout
 
