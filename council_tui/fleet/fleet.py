@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from council_tui.board.board import Draft
 from council_tui.domain.authority import clearance
-from council_tui.domain.card import CardState, FailKind
+from council_tui.domain.card import OWNED_STATES, CardState, FailKind
 from council_tui.domain.errors import CouncilError, Refused
 from council_tui.domain.events import Event, EventKind
 from council_tui.domain.hierarchy import PARENTS, child_kind
@@ -121,7 +121,9 @@ class Fleet:
         """A parent that is tried again spawns anew: what its earlier attempt left makes room."""
         tables = self.sup.board.tables
         for card in [c for c in tables.cards.values() if c.plan_id == order.id and c.parent_agent != parent.agent]:
-            if card.state in _CLOSED:
+            if card.state not in OWNED_STATES:
+                if card.state not in _CLOSED:
+                    self._fail(card.id, FailKind.ORPHANED, "its parent is gone")
                 self.sup.board.append(Draft(K.CARD_ARCHIVED, None, card.id, None))
                 tables.forget(card.id)
 

@@ -45,6 +45,9 @@ class LocalHost:
         self._process: subprocess.Popen[bytes] | None = None
         self._waiting: dict[int, asyncio.Future[Started]] = {}
         self._next_id = 0
+        self._sending = asyncio.Lock()
+        self._early: dict[int, list[dict[str, Any]]] = {}
+        """News of runners by pid, as long as whoever asked for them has not been told that they exist."""
         self._living: dict[int, int] = {}
         """Start time of every runner by its pid."""
         self._watch: asyncio.Task[None] | None = None
@@ -87,12 +90,21 @@ class LocalHost:
         future: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
         self._waiting[self._next_id] = future
         packet = json.dumps({"fork": asdict(spec), "id": self._next_id}).encode()
+        loop = asyncio.get_running_loop()
         try:
-            await asyncio.get_running_loop().sock_sendall(self._socket, packet)
+            # One after another: a loop waits for a socket to take more on behalf of one sender only.
+            async with self._sending:
+                if self._socket is not None:
+                    await loop.sock_sendall(self._socket, packet)
         except OSError as error:
-            self._waiting.pop(self._next_id, None)
             raise HostFailed(f"the nursery does not answer: {error.strerror}") from None
-        return await future
+        started = await future
+        loop.call_soon(self._tell, started.pid)
+        return started
+
+    def _tell(self, pid: int) -> None:
+        for message in self._early.pop(pid, ()):
+            self._take(message)
 
     def _read(self) -> None:
         while self._socket is not None:
@@ -108,7 +120,10 @@ class LocalHost:
             self._take(json.loads(packet))
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "exit" in message:
+        pid = message.get("exit", message.get("clean"))
+        if pid in self._early:
+            self._early[pid].append(message)
+        elif "exit" in message:
             self._living.pop(message["exit"], None)
             self.on_exit(message["exit"], message["status"])
         elif "clean" in message:
@@ -117,6 +132,7 @@ class LocalHost:
             if "error" in message:
                 future.set_exception(HostFailed(f"this machine cannot start another process: {message['error']}"))
             else:
+                self._early[message["pid"]] = []
                 self._living[message["pid"]] = message["start_time"]
                 future.set_result(Started(message["pid"], message["start_time"]))
 

@@ -47,7 +47,6 @@ class Handshake:
         self._sup = supervisor
         self.microsharks: dict[str, tuple[Order, ...]] = {}
         """By run: what this agent spawns in its turn."""
-        self._status_at: dict[str, float] = {}
 
     async def hello(self, peer: Peer, params: dict[str, Any]) -> tuple[Seat, dict[str, Any]]:
         """Bind a connection to a run by its token, and hand over the contract its parent has signed for."""
@@ -207,8 +206,8 @@ class Handshake:
         """A line the agent says of itself; it may say many, the journal keeps a few."""
         seat.status = safe(str(params["text"]), 200)
         now = self._sup.clock()
-        if now - self._status_at.get(seat.run, -STATUS_EVERY) >= STATUS_EVERY:
-            self._status_at[seat.run] = now
+        if seat.status_at is None or now - seat.status_at >= STATUS_EVERY:
+            seat.status_at = now
             self._sup.log(seat, EventKind.STATUS, {"text": seat.status})
 
     async def card(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Seat:
     beat_count: int = 0
     slice_used: int = 0
     status: str = ""
+    status_at: float | None = None
+    """When its last line of status reached the journal."""
     refused: int = 0
     """Messages that were no messages."""
     acknowledged_after: float | None = None

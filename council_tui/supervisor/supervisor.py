@@ -283,8 +283,8 @@ class Supervisor:
         self.seats.pop(seat.run, None)
         self.by_agent.pop(seat.agent, None)
         self.handshake.microsharks.pop(seat.run, None)
-        if seat.pid is not None:
-            self.by_pid.pop(seat.pid, None)
+        if seat.pid is not None and self.by_pid.get(seat.pid) is seat:
+            del self.by_pid[seat.pid]
         seat.ended.set()
 
     def _heard_beat(self, seat: Seat, late_ms: int) -> None:

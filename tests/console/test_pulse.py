@@ -18,7 +18,8 @@ from council_tui.console.run import run_console
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.domain.errors import CouncilError
 
-from .fake import FakeCouncil, view
+from .crew import view
+from .fake import FakeCouncil
 from .stage import StillApp, stage
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from council_tui.domain.errors import CouncilError
 
-from .fake import FakeCouncil, empty_view, view
+from .crew import empty_view, view
+from .fake import FakeCouncil
 from .stage import StillApp, settled
 
 if TYPE_CHECKING:

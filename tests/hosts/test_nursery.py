@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 
 import pytest
 from supervisor.stage import until
@@ -85,6 +86,39 @@ async def test_many_spawns_at_once_each_get_their_own_answer(host, tmp_path):
     assert len({one.pid for one in started}) == 40
     await until(lambda: len(ends.clean) == 40)
     assert set(ends.clean) == set(ends.exits) == {one.pid for one in started}
+
+
+async def test_hundreds_of_spawns_at_once_neither_hang_nor_get_lost(host, tmp_path):
+    ends = Ends(host)
+    # More than the socket takes before the nursery has read the first.
+    names = [f"r_{number}" for number in range(300)]
+    os.kill(host.pid, signal.SIGSTOP)
+    spawning = asyncio.gather(*(host.spawn(spec(str(tmp_path / "nobody" / ("x" * 200)), name)) for name in names))
+    await asyncio.sleep(0)
+    os.kill(host.pid, signal.SIGCONT)
+    started = await spawning
+    assert len({one.pid for one in started}) == 300
+    await until(lambda: len(ends.clean) == 300)
+
+
+async def test_nobody_hears_of_an_end_before_the_beginning(host, tmp_path):
+    order = []
+    host.on_exit = lambda pid, status: order.append(("exit", pid))
+    host.on_clean = lambda pid: order.append(("clean", pid))
+
+    async def spawn():
+        started = await host.spawn(spec(str(tmp_path / "nobody")))
+        order.append(("started", started.pid))
+
+    task = asyncio.create_task(spawn())
+    await asyncio.sleep(0)
+    # While this loop is busy the runner is born and dies, and both are read at once.
+    while not (tmp_path / "runners.log").read_bytes():
+        time.sleep(0.01)  # noqa: ASYNC251
+    time.sleep(0.2)  # noqa: ASYNC251
+    await task
+    await until(lambda: len(order) == 3)
+    assert [what for what, _ in order] == ["started", "exit", "clean"]
 
 
 async def test_a_nursery_whose_supervisor_lets_go_stays_until_its_last_runner_has_left(tmp_path, silent):
