@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -60,10 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--memory", type=_count, nargs=2, default=[2000, 20000], help="two sizes to compare memory at")
 
     console = kinds.add_parser("console", parents=[common], help="key to paint, first paint, CPU and memory")
-    console.add_argument("--agents", type=_count, default=1000)
-    console.add_argument("--cards", type=_count, default=10_000)
+    console.add_argument("--agents", type=_count, default=1000, help="rows of the hierarchy")
+    console.add_argument("--cards", type=_count, default=10_000, help="cards on the board")
     console.add_argument("--keys", type=_count, default=200, help="key presses at random moments")
-    console.add_argument("--seed", type=int, default=7)
+    console.add_argument("--watch", type=_seconds, default=5.0, help="seconds to watch the room live without keys")
+    console.add_argument("--seed", type=int, default=7, help="of the council that is shown")
     return parser
 
 
@@ -71,10 +73,16 @@ def main(argv: Sequence[str]) -> int:
     """Run one benchmark and print what it found; 0, or 1 when it could not be run."""
     options = _parser().parse_args(argv)
     benchmark = cast("_Benchmark", importlib.import_module(f"council_tui.bench.{options.benchmark}"))
+    # A polite end takes the same way as Ctrl-C: what was started is reaped and the temporary home is removed.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         found = {"bench": options.benchmark, "machine": machine(), **benchmark.measure(options)}
     except CouncilError as error:
         print(f"council bench {options.benchmark}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
     print(json.dumps(found) if options.json else table(found))
     return 0

@@ -20,7 +20,6 @@ from council_tui.bench.council import folder, idle_order
 from council_tui.bench.figures import milliseconds, rate, ratio
 from council_tui.board.board import Board, Draft, replay
 from council_tui.board.home import Home
-from council_tui.domain.contract import SpawnContext
 from council_tui.domain.errors import Refused
 from council_tui.domain.events import Event, EventKind
 from council_tui.domain.lifecycle import Phase, RunState, Timing
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
+    from council_tui.domain.contract import SpawnContext
     from council_tui.domain.order import Order
     from council_tui.domain.wire import Call
     from council_tui.runner.channel import Peer

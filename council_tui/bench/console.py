@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 DOWN, UP = b"j", b"k"
 _ROWS = 20
 """The cursor walks up and down over so many rows, so that no key scrolls."""
-_WATCHED = 5.0
+_SETTLE = 1.0
+"""Seconds after the first paint, in which the console settles."""
 _PAUSES = (0.05, 0.35)
 """Seconds between two keys, anywhere in this range: keys must not keep step with the pulse."""
 _TICKS = 8
@@ -38,7 +39,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """The room, the reference, and a count of reflows."""
     rows = _labels(options.agents)
     with closing(Terminal("council_tui.bench.room", (options.agents, options.cards, options.seed))) as terminal:
-        room = _room(terminal, rows, options.keys, options.seed)
+        room = _room(terminal, rows, options)
     with closing(Terminal("council_tui.bench.bare", ())) as terminal:
         bare = _bare(terminal, max(2, options.keys // 4), options.seed)
     return {
@@ -76,14 +77,14 @@ def _cursor_colour(terminal: Terminal, rows: list[str]) -> bytes:
     return bytes(here)
 
 
-def _room(terminal: Terminal, rows: list[str], keys: int, seed: int) -> dict[str, Any]:
-    rng = random.Random(seed)
+def _room(terminal: Terminal, rows: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    rng, keys = random.Random(options.seed), options.keys
     preparation = terminal.preparation()
     moment, _ = terminal.until(lambda got: rows[-1].encode() in got)
     first_paint = moment - terminal.began - preparation
-    terminal.watch(2.0)
+    terminal.watch(_SETTLE)
     colour = _cursor_colour(terminal, rows)
-    living = _living(terminal)
+    living = _living(terminal, options.watch)
     at, step, spent = 1, 1, []
     cpu, began = terminal.cpu(), time.monotonic()
     for _ in range(keys):
@@ -102,10 +103,10 @@ def _room(terminal: Terminal, rows: list[str], keys: int, seed: int) -> dict[str
     }
 
 
-def _living(terminal: Terminal) -> dict[str, float]:
+def _living(terminal: Terminal, seconds: float) -> dict[str, float]:
     """CPU and output while the council lives and nobody presses a key."""
     cpu, written, began = terminal.cpu(), terminal.bytes_out, time.monotonic()
-    terminal.watch(_WATCHED)
+    terminal.watch(seconds)
     elapsed = time.monotonic() - began
     return {
         "cpu_percent": round(100 * (terminal.cpu() - cpu) / elapsed, 2),
@@ -167,4 +168,7 @@ async def _ticks(agents: int, cards: int, seed: int) -> dict[str, Any]:
             await app.workers.wait_for_complete()
             await pilot.pause()
         spent = time.process_time() - cpu
-        return {"reflows_per_tick": (room.reflows - before) / _TICKS, "cpu_ms_per_tick": round(1000 * spent / _TICKS, 2)}
+        return {
+            "reflows_per_tick": (room.reflows - before) / _TICKS,
+            "cpu_ms_per_tick": round(1000 * spent / _TICKS, 2),
+        }

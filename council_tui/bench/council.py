@@ -23,7 +23,7 @@ from council_tui.supervisor.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from council_tui.runner.main import RunnerSpec
+    from council_tui.runner.spec import RunnerSpec
     from council_tui.supervisor.seat import Seat
 
 K = EventKind

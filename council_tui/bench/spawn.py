@@ -48,9 +48,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     runs: list[dict[str, Any]] = []
     for count in options.children:
         reason = why_not(count)
-        runs.append(
-            {"children": count, "refused": reason} if reason else asyncio.run(_run(count, options.beats))
-        )
+        runs.append({"children": count, "refused": reason} if reason else asyncio.run(_run(count, options.beats)))
     done = sorted((run for run in runs if "refused" not in run), key=lambda run: run["children"])
     found: dict[str, Any] = {"runs": runs}
     if len(done) > 1:
@@ -90,7 +88,7 @@ async def _run(count: int, beats: float) -> dict[str, Any]:
 
 def _stages(bench: BenchFleet) -> dict[str, float | None]:
     """The median of each stage in milliseconds, over every child that was acknowledged."""
-    spent: dict[str, list[float]] = {"contract": []} | {name: [] for name, _ in _STAGES}
+    spent: dict[str, list[float]] = {name: [] for name in ("contract", *(name for name, _ in _STAGES))}
     for seat in bench.children():
         at, last = bench.watch.at[seat.run], bench.host.asked[seat.run]
         spent["contract"].append(last - seat.opened)

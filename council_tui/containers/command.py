@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.evidence import Result, check_result
-from council_tui.domain.text import safe_bytes
+from council_tui.domain.text import safe, safe_bytes
 from council_tui.domain.wire import MAX_NESTING, BadMessage, parse_json
 
 if TYPE_CHECKING:
@@ -107,3 +107,11 @@ def judge(run: tuple[str, ...], envelope: Envelope, end: Exit) -> tuple[Result, 
         how = f"signal {end.signal}" if end.signal is not None else f"exit status {end.status}"
         return Result("ERROR", result.findings, result.evidence, result.recommendation, (how,), result.extra), None
     return result, None
+
+
+def not_started(plan: Launch, error: OSError | ValueError) -> Result:
+    """The result of a program that never ran; a missing work directory is told from a missing program."""
+    named = error.filename if isinstance(error, OSError) and error.filename else plan.argv[0]
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    what = safe(f"cannot start {plan.argv[0]}: {why}" + (f": {named}" if named != plan.argv[0] else ""), 500)
+    return Result("ERROR", evidence=(what,), problems=(what,))

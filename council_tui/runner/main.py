@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from council_tui.containers.command import judge, launch
+from council_tui.containers.command import judge, launch, not_started
 from council_tui.domain.errors import CouncilError, Refused
 from council_tui.domain.evidence import Result
 from council_tui.domain.ids import agent_type, encode
@@ -34,10 +34,10 @@ from council_tui.runner.family import Family
 from council_tui.runner.log import OutputLog
 from council_tui.runner.office import Office
 from council_tui.runner.proof import canonical_sha256
+from council_tui.runner.slice import slice_problems
 from council_tui.runner.spec import Grant, RunnerSpec
 
 if TYPE_CHECKING:
-    from council_tui.containers.command import Launch
     from council_tui.domain.wire import Call
 
 SLICE_POLL_SECONDS = 0.2
@@ -134,24 +134,11 @@ class Runner:
         inherited = grant.context.inheritance
         if fault == "bad-mbti":
             inherited = inherited.model_copy(update={"mbti_type": "ENTP-X"})
-        problems = [*inherited.problems(grant.mbti), *self._slice_problems(grant)]
+        problems = [*inherited.problems(grant.mbti), *slice_problems(grant.context.memory_slice.shared_memory_path)]
         if problems:
             await self._ask("reject", reason="; ".join(str(problem) for problem in problems))
             raise problems[0]
         await self._ask("verified")
-
-    def _slice_problems(self, grant: Grant) -> list[Refused]:
-        field = "memory_slice.shared_memory_path"
-        path = Path(grant.context.memory_slice.shared_memory_path)
-        try:
-            facts = path.stat(follow_symlinks=False)
-        except OSError as error:
-            return [Refused(field, f"{path} cannot be used: {error.strerror}")]
-        if facts.st_mode & 0o077 or facts.st_uid != os.getuid():
-            return [Refused(field, f"{path} is open to others")]
-        if not os.access(path / "data", os.W_OK):
-            return [Refused(field, f"{path} cannot be written")]
-        return []
 
     def _write_acknowledgement(self, grant: Grant) -> None:
         """`acknowledged` in the slice, whole or not at all, for whoever looks there instead of at the board."""
@@ -209,7 +196,7 @@ class Runner:
         except (OSError, ValueError) as error:
             listening.close()
             self._body = None
-            await self._report(_not_started(plan, error), None)
+            await self._report(not_started(plan, error), None)
             return
         await self._watch(grant, body, family)
         listening.close()
@@ -391,14 +378,6 @@ class Runner:
         if self._body is not None:
             await self._body.end_tree(grace)
         self._finish(EXIT_LOST)
-
-
-def _not_started(plan: Launch, error: OSError | ValueError) -> Result:
-    """The result of a program that never ran; a missing work directory is told from a missing program."""
-    named = error.filename if isinstance(error, OSError) and error.filename else plan.argv[0]
-    why = error.strerror if isinstance(error, OSError) else str(error)
-    what = safe(f"cannot start {plan.argv[0]}: {why}" + (f": {named}" if named != plan.argv[0] else ""), 500)
-    return Result("ERROR", evidence=(what,), problems=(what,))
 
 
 def run(spec: RunnerSpec) -> int:

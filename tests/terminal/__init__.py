@@ -1,0 +1,1 @@
+"""On a real pseudo-terminal: what no headless test can see."""
