@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 K = EventKind
 BODY = ("sleep", "86400")
 BEAT_SECONDS = 1.0
+PATIENCE = 180.0
+"""Seconds for a fleet to come up; what is not there by then is reported as missing."""
 PARENT = "zeroclaw"
 
 
@@ -159,13 +161,18 @@ class BenchFleet:
         return [seat for seat in self.sup.seats.values() if seat.kind == "child"]
 
     async def all_up(self, count: int) -> None:
-        """Wait until so many children were acknowledged or lost. Raises what the supervisor failed with."""
+        """Wait until so many children were acknowledged or lost, or for as long as our patience lasts.
+
+        Raises what the supervisor failed with.
+        """
         waiting = asyncio.ensure_future(self.watch.settled(count))
         failed = self.sup.failed
-        await asyncio.wait({waiting, *([failed] if failed is not None else [])}, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done() and failed is not None:
+        both = {waiting, *([failed] if failed is not None else [])}
+        await asyncio.wait(both, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
             waiting.cancel()
-            failed.result()
+            if failed is not None and failed.done():
+                failed.result()
 
     async def close(self) -> None:
         """Reap what still lives and give everything back."""

@@ -74,6 +74,7 @@ async def _run(count: int, beats: float) -> dict[str, Any]:
             "children": count,
             "alive": len(alive),
             "lost": dict(bench.watch.lost),
+            "missing": count - bench.watch.acknowledged - bench.watch.lost.total(),
             "seconds": round(seconds, 3),
             "handshakes_per_second": rate(bench.watch.acknowledged, seconds),
             "seconds_per_child": round(seconds / count, 6),

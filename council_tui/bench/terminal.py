@@ -106,8 +106,15 @@ class Terminal:
     def close(self) -> None:
         """End the program and give the terminal back."""
         self._process.terminate()
+        deadline = time.monotonic() + PATIENCE
+        # Its last words need a reader, or it waits for room in the terminal and never ends.
         with suppress(NothingPainted):
-            while self._process.poll() is None:
+            while self._process.poll() is None and time.monotonic() < deadline:
                 self._read(0.1)
+        try:
+            self._process.wait(max(1.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         os.close(self._fd)
         os.close(self._report)

@@ -46,6 +46,7 @@ def test_no_single_changed_byte_leaves_the_head_valid():
 @pytest.mark.parametrize(
     ("origin", "size", "root", "reason"),
     [(ORIGIN, "07", ROOT, "size"), (ORIGIN, "9" * 5000, ROOT, "size"), (ORIGIN, "7", b"x", "root")],
+    ids=["leading zero", "too large", "short root"],
 )
 def test_a_signed_note_with_a_wrong_size_or_root_is_no_head(origin, size, root, reason):
     with pytest.raises(BadEntry, match=reason):
