@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from council_tui.board.database import Writer
@@ -66,7 +66,7 @@ def _line(row: Row) -> tuple[str, str, str, str]:
 
 
 def _doc(row: Row) -> str:
-    return json.dumps(asdict(row), sort_keys=True, separators=(",", ":"))
+    return json.dumps(vars(row), sort_keys=True, separators=(",", ":"))
 
 
 def _write_row(connection: sqlite3.Connection, line: tuple[str, str, str, str], version: int) -> None:

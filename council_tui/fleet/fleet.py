@@ -31,6 +31,25 @@ BUDGET_WARNING = 0.8
 OFFICE_PATIENCE = 60.0
 
 
+_TURNS = frozenset(
+    {
+        K.CARD_CREATED,
+        K.CARD_READY,
+        K.CARD_BLOCKED,
+        K.CARD_FAILED,
+        K.CARD_DONE,
+        K.CARD_RETRY,
+        K.ACKNOWLEDGED,
+        K.DISPATCH_PAUSED,
+        K.DISPATCH_RESUMED,
+    }
+)
+BIRTHS_AT_ONCE = 8
+"""Handshakes under way: more only wait for each other."""
+BIRTH_PATIENCE = 0.25
+"""Seconds after which a child that is slow to acknowledge no longer keeps others from being born."""
+
+
 class Fleet:
     """Dispatches one plan, or what an operator asks for, on an open supervisor."""
 
@@ -43,6 +62,7 @@ class Fleet:
         self._timeout = timeout
         self._changed = asyncio.Event()
         self._starting: set[str] = set()
+        self._births = asyncio.Semaphore(BIRTHS_AT_ONCE)
         self._began = supervisor.clock()
         self._spent = False
         self._warned = False
@@ -138,7 +158,9 @@ class Fleet:
     # dispatch
 
     def _heard(self, event: Event) -> None:
-        self._changed.set()
+        # Whatever may make it someone's turn; a look at the board for each event would cost more than the event.
+        if event.kind in _TURNS:
+            self._changed.set()
 
     async def _wait(self, at_most: float) -> None:
         self._changed.clear()
@@ -214,9 +236,18 @@ class Fleet:
         self.sup.background(self._spawn(card))
 
     async def _spawn(self, card: Card) -> None:
+        async with self._births:
+            seat = await self._bear(card)
+            if seat is not None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(seat.born.wait(), BIRTH_PATIENCE)
+
+    async def _bear(self, card: Card) -> Seat | None:
+        """One birth; a refusal is the card's to tell."""
         below = tuple(o for o in self._orders.values() if o.kind == "microshark" and o.parent == card.plan_id)
         try:
-            await self.sup.births.spawn(card.id, below if card.kind == "child" else ())
+            if not self._draining and card.state is CardState.READY:
+                return await self.sup.births.spawn(card.id, below if card.kind == "child" else ())
         except Refused as error:
             if card.state is CardState.READY:
                 self._block(card.id, "capability", str(error))
@@ -228,6 +259,7 @@ class Fleet:
         finally:
             self._starting.discard(card.id)
             self._changed.set()
+        return None
 
     def _tell_parent(self, card: Card, state: str) -> None:
         parent = self.sup.by_agent.get(card.parent_agent)

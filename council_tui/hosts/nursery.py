@@ -124,13 +124,13 @@ class Nursery:
 
     def _orphans(self) -> list[guard.Process]:
         """What hangs below us but below none of our runners: it lost the runner that guarded it."""
-        me = os.getpid()
         found: list[guard.Process] = []
-        mine = {me}
-        for process in guard.descendants(me):
-            if process.ppid in mine and process.pid not in self._runners:
-                mine.add(process.pid)
-                found.append(process)
+        for pid in guard.children_of(os.getpid()):
+            if pid in self._runners or (top := guard.read_process(pid)) is None:
+                continue
+            if top.state not in "ZX":
+                found.append(top)
+            found += guard.descendants(pid)
         return found
 
     def _sweep(self) -> None:

@@ -18,8 +18,12 @@ DRAIN = 64
 """Datagrams taken at one wake-up; the kernel queues few, so take what is there."""
 
 
+_TRIES = 5
+_AGAIN_SECONDS = 0.02
+
+
 class BeatSender:
-    """Sends beats without ever blocking: a beat that finds the queue full is dropped, the next one counts."""
+    """Sends beats without ever blocking: one that finds the queue full is tried again a little later."""
 
     def __init__(self, path: str, run: str, token: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -43,8 +47,17 @@ class BeatSender:
                 "X_COUNCIL_SLICE": self.slice_used,
             }
         )
-        with suppress(OSError):
+        self._send(datagram, _TRIES)
+
+    def _send(self, datagram: bytes, tries: int) -> None:
+        try:
             self._socket.sendto(datagram, self._path)
+        except BlockingIOError:
+            if tries > 1:
+                self._loop.call_later(_AGAIN_SECONDS, self._send, datagram, tries - 1)
+        except OSError:
+            # Nobody listens: the stream tells us when that is for good.
+            return
 
     def every(self, interval: float) -> None:
         """Beat now and at this interval, in seconds, from now on."""

@@ -57,7 +57,6 @@ class Body:
                 cwd=launch.cwd,
                 env=launch.env,
                 start_new_session=True,
-                umask=0o077,
             )
         except OSError:
             os.close(out_r)
@@ -107,15 +106,19 @@ class Body:
         for fd in list(self._streams):
             self._close_stream(fd)
 
-    def reap_zombies(self) -> None:
-        """Collect every child that ended, ours and the adopted: a subreaper that does not piles them up."""
+    def reap_zombies(self) -> bool:
+        """Collect every child that ended, ours and the adopted: a subreaper that does not piles them up.
+
+        True when there is no child left at all, which proves the tree dead: what loses its parent becomes
+        our child.
+        """
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return True
             if pid == 0:
-                return
+                return False
             if self._popen is not None and pid == self._popen.pid and not self.exited.done():
                 self._popen.returncode = os.waitstatus_to_exitcode(status)
                 self.exited.set_result(status)
@@ -127,7 +130,7 @@ class Body:
             # A stopped process acts on SIGTERM only once it goes on.
             guard.signal_tree(me, signal.SIGCONT)
             waited, last = 0.0, self._loop.time()
-            while waited < grace and guard.descendants(me):
+            while waited < grace and not self.reap_zombies():
                 await asyncio.sleep(_PASS_PAUSE)
                 now = self._loop.time()
                 # A pause of our own is no grace that the tree had.
@@ -141,10 +144,7 @@ class Body:
         for _ in range(_KILL_PASSES):
             guard.signal_tree(me, signal.SIGKILL)
             await asyncio.sleep(0)
-            self.reap_zombies()
-            if not guard.descendants(me):
-                # What died since the last look has left a status that someone may ask for.
-                self.reap_zombies()
+            if self.reap_zombies():
                 return []
             await asyncio.sleep(_PASS_PAUSE)
         return [process.pid for process in guard.descendants(me)]

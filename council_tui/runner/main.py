@@ -40,7 +40,9 @@ from council_tui.runner.spec import Grant, RunnerSpec
 if TYPE_CHECKING:
     from council_tui.domain.wire import Call
 
-SLICE_POLL_SECONDS = 0.2
+SLICE_POLL_SECONDS = 0.1
+SLICE_POLL_QUIET_SECONDS = 0.4
+"""Between two looks at a slice in which nothing changes; half a second is all that a breach may last."""
 EXIT_OK, EXIT_REFUSED, EXIT_LOST, EXIT_FAULT = 0, 1, 3, 70
 
 
@@ -238,10 +240,14 @@ class Runner:
 
     async def _poll_slice(self, grant: Grant, body: Body) -> None:
         """Hold the ceiling as well as this machine can: look often, and stop the tree the moment it is passed."""
+        pause, known = SLICE_POLL_SECONDS, 0
         while True:
-            await asyncio.sleep(SLICE_POLL_SECONDS)
+            await asyncio.sleep(pause)
             if self._ending or self._over_ceiling(grant, body):
                 return
+            used = self._beats.slice_used if self._beats is not None else 0
+            pause = min(pause * 2, SLICE_POLL_QUIET_SECONDS) if used == known else SLICE_POLL_SECONDS
+            known = used
 
     def _over_ceiling(self, grant: Grant, body: Body) -> bool:
         """One look at the slice; past its ceiling the tree is stopped and the supervisor told."""

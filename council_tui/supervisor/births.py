@@ -49,10 +49,9 @@ class Births:
         parent = self._sup.by_agent.get(card.parent_agent)
         context = await self._contract(card, order, run, parent)
         words = self._admit(context, parent, card.parent_agent)
-        path = context.memory_slice.shared_memory_path
         if any(seat.card == card_id for seat in self._sup.seats.values()):
             raise Refused("card", f"{card_id} has a living run already")
-        slices.make(path, [seat.slice for seat in self._sup.seats.values()])
+        path = slices.make(context.memory_slice.shared_memory_path, [seat.slice for seat in self._sup.seats.values()])
         budget = None if kind in PARENTS else order.envelope.time_budget_minutes * 60
         seat = Seat(
             run=run,

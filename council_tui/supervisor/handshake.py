@@ -194,6 +194,7 @@ class Handshake:
             raise Refused("acknowledge", "the acknowledgement in the slice is another run's")
         answer = await self._gate(seat, Signal.ACKNOWLEDGED)
         seat.acknowledged_after = self._sup.clock() - seat.opened
+        seat.born.set()
         return answer
 
     async def started(self, seat: Seat, params: dict[str, Any]) -> None:

@@ -1,4 +1,9 @@
-"""Where beats arrive: one datagram socket for the whole fleet, drained before anyone is judged."""
+"""Where beats arrive: one datagram socket for the whole fleet, read by a thread of its own.
+
+The kernel queues few datagrams (net.unix.max_dgram_qlen), so a socket that is only read when the loop has
+time loses the beats of a large fleet. What the thread accepts waits here until the loop drains it, and it
+is drained before anyone is judged.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,11 @@ import asyncio
 import hmac
 import os
 import socket
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from council_tui.runner.beats import DRAIN, receive
+from council_tui.runner.beats import receive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +32,17 @@ class BeatListener:
         self._find = find
         self._heard = heard
         self._socket: socket.socket | None = None
+        self._thread = threading.Thread(target=self._receive, name="beats", daemon=True)
+        self._lock = threading.Lock()
+        self._arrived: list[tuple[Seat, int, int]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = False
         self.refused = 0
         """Datagrams that carried no run of ours, or a wrong token."""
 
     def start(self) -> None:
         """Bind the socket, 0600, and listen."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         with suppress(FileNotFoundError):
             self._path.unlink()
         previous = os.umask(0o177)
@@ -39,17 +50,14 @@ class BeatListener:
             self._socket.bind(str(self._path))
         finally:
             os.umask(previous)
-        asyncio.get_running_loop().add_reader(self._socket, self.drain, DRAIN)
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
 
-    def drain(self, at_most: int = 100_000) -> None:
-        """Take what has arrived."""
-        if self._socket is None:
-            return
-        for _ in range(at_most):
+    def _receive(self) -> None:
+        while not self._closing and self._socket is not None:
             fields = receive(self._socket)
-            if fields is None:
-                return
-            self._take(fields)
+            if fields:
+                self._take(fields)
 
     def _take(self, fields: dict[str, str]) -> None:
         seat = self._find(fields.get("X_COUNCIL_RUN", ""))
@@ -57,17 +65,32 @@ class BeatListener:
         if seat is None or not hmac.compare_digest(seat.beat_token.encode(), token.encode()):
             self.refused += 1
             return
-        used = fields.get("X_COUNCIL_SLICE", "")
-        if used.isdigit():
-            seat.slice_used = int(used)
-        late = fields.get("X_COUNCIL_LATE_MS", "")
-        self._heard(seat, int(late) if late.isdigit() else 0)
+        used, late = fields.get("X_COUNCIL_SLICE", ""), fields.get("X_COUNCIL_LATE_MS", "")
+        with self._lock:
+            first = not self._arrived
+            self._arrived.append((seat, int(late) if late.isdigit() else 0, int(used) if used.isdigit() else 0))
+        if first and self._loop is not None:
+            # A loop that is closing judges nobody any more.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self.drain)
+
+    def drain(self) -> None:
+        """Hand on what has arrived."""
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+        for seat, late, used in arrived:
+            seat.slice_used = used
+            self._heard(seat, late)
 
     def close(self) -> None:
         """Stop listening and remove the socket."""
         if self._socket is None:
             return
-        asyncio.get_running_loop().remove_reader(self._socket)
+        self._closing = True
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as bell, suppress(OSError):
+            # The thread waits for a datagram; when its queue is full there is one already.
+            bell.sendto(b"", str(self._path))
+        self._thread.join()
         self._socket.close()
         self._socket = None
         with suppress(FileNotFoundError):

@@ -17,6 +17,7 @@ from council_tui.domain.lifecycle import Outcome, Signal
 from council_tui.runner import guard
 from council_tui.runner.channel import PeerGone, RemoteRefusal
 from council_tui.supervisor import slices
+from council_tui.supervisor.sweep import Sweep
 
 if TYPE_CHECKING:
     from council_tui.supervisor.seat import Seat
@@ -35,6 +36,7 @@ class Reaper:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._sup = supervisor
+        self._sweep = Sweep()
 
     async def freeze(self, seat: Seat) -> None:
         """Stop an orphan's tree and keep it; a runner that cannot do it is reaped instead."""
@@ -87,7 +89,7 @@ class Reaper:
         await seat.clean.wait()
         while True:
             for _ in range(PROVE_PASSES):
-                left = [process for process, run in guard.all_marked() if run == seat.run]
+                left = await self._sweep.living(seat.run)
                 if not left:
                     return
                 for process in left:

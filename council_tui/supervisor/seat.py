@@ -59,6 +59,8 @@ class Seat:
     """Messages that were no messages."""
     acknowledged_after: float | None = None
     """Seconds from spawn to acknowledged."""
+    born: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it has acknowledged, or will not any more."""
     started: asyncio.Event = field(default_factory=asyncio.Event)
     exited: asyncio.Event = field(default_factory=asyncio.Event)
     clean: asyncio.Event = field(default_factory=asyncio.Event)

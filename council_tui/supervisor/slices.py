@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 FIELD = "memory_slice.shared_memory_path"
 
 
-def make(path: str, taken: Iterable[str]) -> None:
-    """Create `path` with `ctl` and `data`, all 0700. Raises `Refused` when it exists or lies in another slice."""
+def _inside(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}/")
+
+
+def make(path: str, taken: Iterable[str]) -> str:
+    """Create `path` with `ctl` and `data`, all 0700; the path without links.
+
+    `taken` are such answers for the living. Raises `Refused` when it exists or lies in another slice.
+    """
     given = Path(path)
     # Through links: two names of one directory are one slice.
     wanted = given.parent.resolve() / given.name
-    for other in (os.path.realpath(one) for one in taken):
-        if wanted.is_relative_to(other) or Path(other).is_relative_to(wanted):
+    plain = str(wanted)
+    for other in taken:
+        if _inside(plain, other) or _inside(other, plain):
             raise Refused(FIELD, f"{path} overlaps the slice {other}")
     try:
         wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,6 +41,7 @@ def make(path: str, taken: Iterable[str]) -> None:
         raise Refused(FIELD, f"{path} exists already; a slice is a new directory") from None
     except OSError as error:
         raise Refused(FIELD, f"{path} cannot be created: {error.strerror}") from None
+    return plain
 
 
 def clear(path: str) -> bool:

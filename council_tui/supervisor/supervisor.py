@@ -285,6 +285,7 @@ class Supervisor:
         self.handshake.microsharks.pop(seat.run, None)
         if seat.pid is not None and self.by_pid.get(seat.pid) is seat:
             del self.by_pid[seat.pid]
+        seat.born.set()
         seat.ended.set()
 
     def _heard_beat(self, seat: Seat, late_ms: int) -> None:
