@@ -25,6 +25,7 @@ from typing import Any
 from council_tui.runner import guard
 from council_tui.runner.main import run
 from council_tui.runner.spec import RunnerSpec
+from council_tui.runner.warm import warm
 
 PACKET = 64 * 1024
 GRACE_SECONDS = 5.0
@@ -171,6 +172,7 @@ def main(fd: int) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         # It ends by itself once nobody needs it; a terminal's signals are the supervisor's business.
         signal.signal(number, signal.SIG_IGN)
+    warm()
     gc.collect()
     gc.freeze()
     Nursery(socket.socket(fileno=fd)).serve()

@@ -12,7 +12,7 @@ from council_tui.domain.contract import SpawnContext, check_narrowing
 from council_tui.domain.errors import Refused
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import KINDS, PARENTS
-from council_tui.domain.lifecycle import RunState, Timing
+from council_tui.domain.lifecycle import RunState, Signal, Timing
 from council_tui.domain.order import Order, materialise
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
@@ -49,6 +49,8 @@ class Births:
         parent = self._sup.by_agent.get(card.parent_agent)
         context = await self._contract(card, order, run, parent)
         words = self._admit(context, parent, card.parent_agent)
+        if self._sup.closing:
+            raise Refused("council", "it is closing")
         if any(seat.card == card_id for seat in self._sup.seats.values()):
             raise Refused("card", f"{card_id} has a living run already")
         path = slices.make(context.memory_slice.shared_memory_path, [seat.slice for seat in self._sup.seats.values()])
@@ -74,6 +76,11 @@ class Births:
         self._sup.handshake.microsharks[run] = orders
         self._sup.seats[run] = self._sup.by_agent[agent] = seat
         await self._start(seat)
+        above = self._sup.by_agent.get(seat.parent)
+        if seat.parent != self._sup.hermes and (above is None or not above.can_parent):
+            # The parent ended while this one was born, so its cascade has not seen it.
+            reason = f"its parent {above.label if above else ids.agent_label(seat.parent)} is gone"
+            await self._sup.signal(seat, Signal.PARENT_GONE, {"reason": reason})
         return seat
 
     async def _contract(self, card: Card, order: Order, run: str, parent: Seat | None) -> SpawnContext:

@@ -56,8 +56,8 @@ class BeatListener:
     def _receive(self) -> None:
         while not self._closing and self._socket is not None:
             fields = receive(self._socket)
-            if fields:
-                self._take(fields)
+            if not self._closing:
+                self._take(fields or {})
 
     def _take(self, fields: dict[str, str]) -> None:
         seat = self._find(fields.get("X_COUNCIL_RUN", ""))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from council_tui.supervisor.seat import Seat
 
 TICK_SECONDS = 0.2
+CLOSING_LOOK_SECONDS = 0.5
 FREEZE_SECONDS = 1.0
 """A tick that comes this much too late was a pause of ours: nobody is judged by it."""
 
@@ -106,6 +107,8 @@ class Supervisor:
         """Resolves with the fault that this supervisor cannot go on with."""
         self.recovered: list[str] = []
         self.beats_heard = 0
+        self.closing = False
+        """True once nothing may be born any more."""
         self.strangers = 0
         """Messages refused on connections that belong to no run."""
         self.frozen = 0.0
@@ -144,11 +147,16 @@ class Supervisor:
 
     async def close(self) -> None:
         """Reap what still lives, close every file and give the home back."""
-        for seat in [s for s in self.seats.values() if s.parent == self.hermes]:
-            # Not awaited: a disk that takes no more entries must not keep anyone alive.
-            self.background(self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"}))
+        self.closing = True
         while self.seats:
-            await asyncio.wait([asyncio.ensure_future(seat.ended.wait()) for seat in self.seats.values()])
+            # From the top; and whoever was born while its parent was ending, which no cascade has seen.
+            for seat in [s for s in self.seats.values() if s.parent not in self.by_agent]:
+                # Not awaited: a disk that takes no more entries must not keep anyone alive.
+                self.background(self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"}))
+            ends = [asyncio.ensure_future(seat.ended.wait()) for seat in self.seats.values()]
+            await asyncio.wait(ends, timeout=CLOSING_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)

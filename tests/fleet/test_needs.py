@@ -13,9 +13,7 @@ from council_tui.fleet.plan import load_plan
 def test_outside_a_repository_the_audit_is_refused_with_one_sentence(tmp_path: Path):
     with pytest.raises(PlanInvalid) as caught:
         check_needs(load_plan("repo-audit"), tmp_path)
-    assert [m.message for m in caught.value.mistakes] == [
-        f"{tmp_path} is in no git repository; run this in a checkout"
-    ]
+    assert [m.message for m in caught.value.mistakes] == [f"{tmp_path} is in no git repository; run this in a checkout"]
 
 
 @pytest.mark.parametrize("flags", [[], ["--bare"]])

@@ -16,6 +16,8 @@ from council_tui.runner.log import ROTATE_AT
 REPORT = '{"status": "DONE", "findings": [{"description": "seen it"}], "evidence": ["seen it"]}'
 ASKED = {"output_schema": REPORT_SCHEMA}
 MB = 1024 * 1024
+UMASK = os.umask(0o022)
+os.umask(UMASK)
 
 ZOMBIES = """
 import json, os, time
@@ -231,7 +233,7 @@ def test_a_body_sees_the_variables_of_the_allow_list_and_no_secret(fleet):
 def test_a_body_has_its_own_session_a_closed_stdin_and_no_descriptor_of_ours(fleet):
     facts = fleet.cards["environment"].result
     assert (facts["session"], facts["group"], facts["stdin"]) == (True, True, "")
-    assert facts["umask"] == 0o077
+    assert facts["umask"] == UMASK
     assert facts["cwd"] == "/tmp"
     assert facts["fds"] == [0, 1, 2]
 

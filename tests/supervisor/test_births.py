@@ -54,7 +54,7 @@ def test_a_slice_overlaps_no_other_by_any_name(tmp_path, wanted, taken):
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(Refused, match="overlaps the slice"):
-        slices.make(str(tmp_path / wanted), [str(tmp_path / taken)])
+        slices.make(str(tmp_path / wanted), [str((tmp_path / taken).resolve())])
 
 
 def test_a_slice_that_cannot_be_made_says_why(tmp_path):
