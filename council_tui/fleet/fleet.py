@@ -44,7 +44,7 @@ _TURNS = frozenset(
         K.DISPATCH_RESUMED,
     }
 )
-BIRTHS_AT_ONCE = 4
+BIRTHS_AT_ONCE = 3
 """Handshakes under way: more only wait for each other."""
 BIRTH_PATIENCE = 0.25
 """Seconds after which a child that is slow to acknowledge no longer keeps others from being born."""
