@@ -28,6 +28,8 @@ def _no_traces(monkeypatch: pytest.MonkeyPatch) -> None:
         # The one that stops an audit from auditing its own tests has to stay.
         if name.startswith("COUNCIL_") and name != "COUNCIL_AUDIT_NESTED":
             monkeypatch.delenv(name)
+    # One tier for all tests, whatever this machine has; those of the strong one take it off again.
+    monkeypatch.setenv("COUNCIL_TIER", "portable")
 
 
 def _children() -> set[int]:

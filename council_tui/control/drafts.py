@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def order_of(draft: SpawnDraft) -> Order:
     """The order that a draft stands for. Raises pydantic's ValidationError."""
     description = draft.description or f"Run {' '.join(draft.run)}"
-    declared = bool(draft.forbidden_capabilities)
     context: dict[str, Any] = {
         "inheritance": {
             "mbti_type": draft.mbti_type,
@@ -39,7 +38,7 @@ def order_of(draft: SpawnDraft) -> Order:
             "parent_heartbeat_interval_seconds": draft.heartbeat_seconds,
             "child_timeout_seconds": draft.timeout_seconds,
         },
-        "enforcement": "declared-only" if declared else "required",
+        "enforcement": draft.enforcement,
     }
     return Order(
         id=draft.label,
@@ -104,7 +103,7 @@ def check_draft(sup: Supervisor, fleet: Fleet, draft: SpawnDraft) -> DraftCheck:
         return DraftCheck("", (*problems, (error.field, error.rule)))
     problems += [(found.field, found.rule) for found in context.inheritance.problems()]
     try:
-        limits.enforcement(context)
+        limits.enforcement(context, sup.tier)
     except Refused as error:
         problems.append((error.field, error.rule))
     return DraftCheck(_as_yaml(order, context), tuple(problems))

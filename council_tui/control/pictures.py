@@ -278,7 +278,10 @@ class Pictures:
         if seat is not None:
             used, limit = seat.slice_used, seat.context.memory_slice.limit_bytes
             facts += [
-                ("slice used", f"{used:,} of {limit:,} bytes (soft)"),
+                (
+                    "slice used",
+                    f"{used:,} of {limit:,} bytes, {'hard' if 'hard' in seat.enforcement else 'soft'} ceiling",
+                ),
                 ("status", seat.status or "none"),
             ]
         if run is not None and run.ended is not None:

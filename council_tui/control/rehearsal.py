@@ -77,18 +77,18 @@ def _notes(order: Order, workdir: str) -> tuple[str, ...]:
     return (f"there is no program {program!r} on this machine's PATH",)
 
 
-def _held_to(context: SpawnContext, parent: Inheritance | None) -> tuple[str, str]:
+def _held_to(context: SpawnContext, parent: Inheritance | None, tier: limits.Tier) -> tuple[str, str]:
     """(enforcement, why it would be refused): one of them is empty."""
     problems = [*context.inheritance.problems(), *check_narrowing(parent, context.inheritance)]
     if problems:
         return "", str(problems[0])
     try:
-        return limits.enforcement(context), ""
+        return limits.enforcement(context, tier), ""
     except Refused as error:
         return "", str(error)
 
 
-def _one(order: Order, workdir: str, known: dict[str, Inheritance]) -> Rehearsed:
+def _one(order: Order, workdir: str, known: dict[str, Inheritance], tier: limits.Tier) -> Rehearsed:
     parent = known.get(order.parent)
     contract: dict[str, Any] = {}
     try:
@@ -97,7 +97,7 @@ def _one(order: Order, workdir: str, known: dict[str, Inheritance]) -> Rehearsed
         words, refused = "", str(error)
     else:
         known[order.id] = context.inheritance
-        words, refused = _held_to(context, parent)
+        words, refused = _held_to(context, parent, tier)
         contract = context.model_dump(mode="json", exclude_none=True, exclude=set(_FIELDS_OF_A_SPAWN))
         if contract["memory_slice"]["shared_memory_path"] == SLICE:
             del contract["memory_slice"]["shared_memory_path"]
@@ -127,4 +127,5 @@ def _one(order: Order, workdir: str, known: dict[str, Inheritance]) -> Rehearsed
 def rehearse(plan: Plan, workdir: str) -> tuple[Rehearsed, ...]:
     """Each child of the plan in its order, as it would be spawned from `workdir`; starts and writes nothing."""
     known: dict[str, Inheritance] = {}
-    return tuple(_one(order, workdir, known) for order in plan.orders)
+    tier = limits.find_tier()
+    return tuple(_one(order, workdir, known, tier) for order in plan.orders)

@@ -193,6 +193,8 @@ class SpawnDraft:
     timeout_seconds: float = 60
     time_budget_minutes: float = 10
     rollback_plan: str = "No changes - read-only"
+    enforcement: str = "declared-only"
+    """`required` refuses what this machine cannot hold a program to; `declared-only` says so instead."""
 
 
 @dataclass(frozen=True)

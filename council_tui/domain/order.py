@@ -12,7 +12,7 @@ from council_tui.domain.errors import Refused
 from council_tui.domain.hierarchy import MICROSHARK_TTL_SECONDS
 
 CONTAINERS = ("command", "drill")
-FAULTS = ("never-claims", "bad-mbti", "never-acknowledges")
+FAULTS = ("never-claims", "bad-mbti", "never-acknowledges", "dies")
 """What a `drill` container can get wrong in the handshake, on purpose."""
 
 Label = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$")]
@@ -29,7 +29,7 @@ class Order(Family):
     container: Literal["command", "drill"] = "command"
     run: tuple[str, ...] = ()
     """argv; `{python}` and `{workdir}` are filled in at start."""
-    fault: Literal["never-claims", "bad-mbti", "never-acknowledges"] | None = None
+    fault: Literal["never-claims", "bad-mbti", "never-acknowledges", "dies"] | None = None
     after: tuple[Label, ...] = ()
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
     labels: tuple[Annotated[str, Field(max_length=64)], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from council_tui.containers.command import Exit, Launch
 from council_tui.runner import guard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from council_tui.runner.log import OutputLog
 
 _CHUNK = 256 * 1024
@@ -33,6 +36,11 @@ class Body:
         self.exited: asyncio.Future[int] = self._loop.create_future()
         """The raw wait status, once the program itself has ended."""
         self.last_output = self._loop.time()
+        self.inside: int | None = None
+        """In strong mode the namespace's init, by its pid out here; None before it is known."""
+        self._boxed = False
+        self._status_fd: int | None = None
+        self._status = b""
 
     @property
     def pid(self) -> int:
@@ -41,34 +49,76 @@ class Body:
             raise RuntimeError("the body was not started")
         return self._popen.pid
 
-    def start(self, launch: Launch) -> None:
-        """Exec the program in a session of its own, stdin closed. Raises OSError when it cannot start."""
+    def start(self, plan: Launch, box: Callable[[int], Launch] | None = None) -> None:
+        """Exec the program in a session of its own, stdin closed. Raises OSError when it cannot start.
+
+        `box` wraps it for strong mode, given the descriptor on which the wrapper tells its pids.
+        """
         self._loop.add_signal_handler(signal.SIGCHLD, self.reap_zombies)
-        out_r, out_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        err_r, err_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        for fd in (out_w, err_w):
-            os.set_blocking(fd, True)
+        pipes = [os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) for _ in range(2 if box is None else 3)]
+        for _, end in pipes:
+            os.set_blocking(end, True)
+        (_, out), (_, err) = pipes[:2]
+        passed = [end for _, end in pipes[2:]]
         try:
+            wrapped = plan if box is None else box(passed[0])
             self._popen = subprocess.Popen(
-                launch.argv,
+                wrapped.argv,
                 stdin=subprocess.DEVNULL,
-                stdout=out_w,
-                stderr=err_w,
-                cwd=launch.cwd,
-                env=launch.env,
+                stdout=out,
+                stderr=err,
+                cwd=wrapped.cwd,
+                env=wrapped.env,
                 start_new_session=True,
+                pass_fds=passed,
             )
-        except OSError:
-            os.close(out_r)
-            os.close(err_r)
+        except (OSError, ValueError):
+            for ours, _ in pipes:
+                os.close(ours)
             raise
         finally:
-            os.close(out_w)
-            os.close(err_w)
-        for fd, stdout in ((out_r, True), (err_r, False)):
+            for _, end in pipes:
+                os.close(end)
+        for (fd, _), stdout in zip(pipes, (True, False), strict=False):
             self._streams[fd] = stdout
             self._loop.add_reader(fd, self._read, fd)
+        if passed:
+            self._boxed = True
+            self._status_fd = pipes[2][0]
+            self._loop.add_reader(self._status_fd, self._read_status)
         self.reap_zombies()
+
+    def _read_status(self) -> None:
+        """What the wrapper tells, which comes in pieces: the pid of the namespace's init."""
+        if self._status_fd is None:
+            return
+        try:
+            piece = os.read(self._status_fd, 4096)
+        except OSError:
+            piece = b""
+        self._status += piece
+        for line in self._status.split(b"\n")[:-1]:
+            told = json.loads(line)
+            self.inside = told.get("child-pid", self.inside)
+        if not piece:
+            self._close_status()
+
+    def _close_status(self) -> None:
+        if self._status_fd is not None:
+            self._loop.remove_reader(self._status_fd)
+            os.close(self._status_fd)
+            self._status_fd = None
+
+    def _spared(self) -> frozenset[int]:
+        """Whom a polite signal must not reach: with the wrapper or its init gone, the body has no grace."""
+        if not self._boxed:
+            return frozenset()
+        return frozenset(pid for pid in (self.pid, self.inside) if pid is not None)
+
+    def leftovers(self) -> int:
+        """How many processes the program left behind."""
+        spared = self._spared()
+        return sum(1 for process in guard.descendants(os.getpid()) if process.pid not in spared)
 
     def _read(self, fd: int) -> None:
         try:
@@ -105,6 +155,7 @@ class Body:
         """Stop reading."""
         for fd in list(self._streams):
             self._close_stream(fd)
+        self._close_status()
 
     def reap_zombies(self) -> bool:
         """Collect every child that ended, ours and the adopted: a subreaper that does not piles them up.
@@ -126,9 +177,10 @@ class Body:
     async def end_tree(self, grace: float) -> list[int]:
         """SIGTERM, up to `grace` seconds, SIGKILL, until nothing is left; the pids that would not die."""
         me = os.getpid()
-        if guard.signal_tree(me, signal.SIGTERM):
+        spared = self._spared()
+        if guard.signal_tree(me, signal.SIGTERM, spared):
             # A stopped process acts on SIGTERM only once it goes on.
-            guard.signal_tree(me, signal.SIGCONT)
+            guard.signal_tree(me, signal.SIGCONT, spared)
             waited, last = 0.0, self._loop.time()
             while waited < grace and not self.reap_zombies():
                 await asyncio.sleep(_PASS_PAUSE)
@@ -151,15 +203,19 @@ class Body:
 
     def freeze(self) -> list[int]:
         """SIGSTOP everything; the pids that were stopped."""
-        return guard.signal_tree(os.getpid(), signal.SIGSTOP)
+        return guard.signal_tree(os.getpid(), signal.SIGSTOP, self._spared())
+
+    @property
+    def how_it_ended(self) -> tuple[int | None, int | None]:
+        """(exit status, signal), one of them None; only after `exited`."""
+        return ended_with(self.exited.result(), boxed=self._boxed)
 
     def outcome(self) -> Exit:
         """How it ended and what it printed; call it after `exited`."""
         self.drain()
-        status = self.exited.result()
-        by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        status, by_signal = self.how_it_ended
         return Exit(
-            status=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+            status=status,
             signal=by_signal,
             last_line=self._log.last_line,
             output_sha256=self._log.sha256,
@@ -167,3 +223,13 @@ class Body:
             tail=self._log.tail(),
             log_path=str(self._log.path),
         )
+
+
+def ended_with(raw: int, *, boxed: bool) -> tuple[int | None, int | None]:
+    """(exit status, signal) from a raw wait status; a wrapper tells a signal as 128 and its number."""
+    if os.WIFSIGNALED(raw):
+        return None, os.WTERMSIG(raw)
+    code = os.WEXITSTATUS(raw)
+    if boxed and 128 < code <= 128 + signal.NSIG:
+        return None, code - 128
+    return code, None

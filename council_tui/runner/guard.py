@@ -199,3 +199,13 @@ def slice_usage(path: str, stop_at: int) -> Usage:
             else:
                 total.used += facts.st_blocks * 512
     return total
+
+
+def tmpfs_usage(path: str) -> Usage:
+    """What a file system of its own holds, without walking it (statvfs(3)); nothing when it is gone."""
+    try:
+        facts = os.statvfs(path)
+    except OSError:
+        return Usage()
+    # The root of the file system is a file of it too.
+    return Usage((facts.f_blocks - facts.f_bfree) * facts.f_frsize, max(0, facts.f_files - facts.f_ffree - 1))

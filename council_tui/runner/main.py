@@ -13,36 +13,31 @@ import secrets
 import signal
 import time
 import traceback
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from council_tui.containers.command import judge, launch, not_started
 from council_tui.domain.errors import CouncilError, Refused
-from council_tui.domain.evidence import Result
 from council_tui.domain.ids import agent_type, encode
 from council_tui.domain.order import Order
 from council_tui.domain.text import safe
 from council_tui.ledger.keys import Key
 from council_tui.ledger.signer import Signer
 from council_tui.runner import guard
-from council_tui.runner.beats import BeatSender, BodyBeats
-from council_tui.runner.body import Body
+from council_tui.runner.beats import BeatSender
 from council_tui.runner.channel import Peer, PeerGone, RemoteRefusal, UnknownMethod
 from council_tui.runner.family import Family
-from council_tui.runner.log import OutputLog
+from council_tui.runner.keeper import Keeper
 from council_tui.runner.office import Office
 from council_tui.runner.proof import canonical_sha256
 from council_tui.runner.slice import slice_problems
 from council_tui.runner.spec import Grant, RunnerSpec
 
 if TYPE_CHECKING:
+    from council_tui.domain.evidence import Result
     from council_tui.domain.wire import Call
+    from council_tui.runner.body import Body
 
-SLICE_POLL_SECONDS = 0.1
-SLICE_POLL_QUIET_SECONDS = 0.4
-"""Between two looks at a slice in which nothing changes; half a second is all that a breach may last."""
 EXIT_OK, EXIT_REFUSED, EXIT_LOST, EXIT_FAULT = 0, 1, 3, 70
 
 
@@ -56,8 +51,7 @@ class Runner:
         self._peer: Peer | None = None
         self._grant: Grant | None = None
         self._signer: Signer | None = None
-        self._body: Body | None = None
-        self._log: OutputLog | None = None
+        self._keeper: Keeper | None = None
         self._family: Family | None = None
         self._office: Office | None = None
         self._beats: BeatSender | None = None
@@ -164,105 +158,19 @@ class Runner:
             await self._office.closed.wait()
             await self._report(self._office.result(), None)
             return
-        await self._run_body(grant)
+        await self._keep_body(grant)
 
-    async def _run_body(self, grant: Grant) -> None:
-        family = self._family
-        if family is None:
+    async def _keep_body(self, grant: Grant) -> None:
+        if self._family is None or self._beats is None or self._peer is None:
             return
-        if grant.order.container == "drill":
-            result = Result("DONE", (), ("the drill was let through the handshake",))
-            await self._report(result, None)
-            return
-        data = str(Path(grant.context.memory_slice.shared_memory_path) / "data")
-        names = {
-            "COUNCIL_RUN": self.spec.run,
-            "COUNCIL_AGENT": self.spec.agent,
-            "COUNCIL_CARD": grant.card,
-            "COUNCIL_PARENT": grant.context.parent_id,
-        }
-        interval = grant.context.lifecycle_policy.parent_heartbeat_interval_seconds
-        plan = launch(
-            grant.order.run,
-            workdir=grant.order.workdir or grant.workdir,
-            data=data,
-            notify=self.spec.body_socket,
-            watchdog_seconds=interval,
-            names=names,
-        )
-        self._log = OutputLog(Path(self.spec.log_dir))
-        body = self._body = Body(self._log)
-        listening = BodyBeats(self.spec.body_socket, self._body_spoke)
-        try:
-            body.start(plan)
-        except (OSError, ValueError) as error:
-            listening.close()
-            self._body = None
-            await self._report(not_started(plan, error), None)
-            return
-        await self._watch(grant, body, family)
-        listening.close()
+        keeper = self._keeper = Keeper(self.spec, grant, self._family, self._beats, self._ask, self._peer.notify)
+        judged = await keeper.work()
+        if judged is not None and not self._ending:
+            await self._report(*judged)
 
-    async def _watch(self, grant: Grant, body: Body, family: Family) -> None:
-        if self._peer is None:
-            return
-        process = guard.read_process(body.pid)
-        self._peer.notify("started", {"pid": body.pid, "start_time": process.start_time if process else 0})
-        for order in grant.microsharks:
-            await self._ask("card", order=order.model_dump(mode="json"))
-            family.expect(order.id)
-        poll = self._loop.create_task(self._poll_slice(grant, body))
-        try:
-            await asyncio.wait({body.exited})
-            left = guard.descendants(os.getpid())
-            await body.end_tree(grant.context.lifecycle_policy.grace_seconds)
-            await family.all_settled()
-        finally:
-            poll.cancel()
-        if self._ending or self._over_ceiling(grant, body):
-            return
-        result, violation = judge(grant.order.run, grant.order.envelope, body.outcome())
-        if left:
-            many = "process was" if len(left) == 1 else "processes were"
-            note = f"{len(left)} {many} left behind by the program and ended"
-            result = replace(result, evidence=(*result.evidence, note))
-        await self._report(family.add_to(result), violation)
-
-    def _body_spoke(self, fields: dict[str, str]) -> None:
-        """What the body says over sd_notify: a beat of its own, or a line of status."""
-        grant, beats = self._grant, self._beats
-        if grant is None or beats is None:
-            return
-        if fields.get("STATUS") and self._peer is not None:
-            self._peer.notify("status", {"text": fields["STATUS"][:500]})
-        if "WATCHDOG" in fields and grant.context.lifecycle_policy.beat_source == "body":
-            beats.beat()
-
-    async def _poll_slice(self, grant: Grant, body: Body) -> None:
-        """Hold the ceiling as well as this machine can: look often, and stop the tree the moment it is passed."""
-        pause, known = SLICE_POLL_SECONDS, 0
-        while True:
-            await asyncio.sleep(pause)
-            if self._ending or self._over_ceiling(grant, body):
-                return
-            used = self._beats.slice_used if self._beats is not None else 0
-            pause = min(pause * 2, SLICE_POLL_QUIET_SECONDS) if used == known else SLICE_POLL_SECONDS
-            known = used
-
-    def _over_ceiling(self, grant: Grant, body: Body) -> bool:
-        """One look at the slice; past its ceiling the tree is stopped and the supervisor told."""
-        limit = grant.context.memory_slice.limit_bytes
-        data = str(Path(grant.context.memory_slice.shared_memory_path) / "data")
-        used = guard.slice_usage(data, limit).used
-        if self._beats is not None:
-            self._beats.slice_used = used
-        if used <= limit or self._peer is None:
-            return False
-        self._ending = True
-        body.freeze()
-        reason = f"the slice holds {used} bytes, its ceiling is {limit}"
-        self._peer.notify("breach", {"used": used, "limit": limit, "reason": reason})
-        return True
+    @property
+    def _body(self) -> Body | None:
+        return self._keeper.body if self._keeper is not None else None
 
     async def _report(self, result: Result, violation: str | None) -> None:
         grant, signer = self._grant, self._signer
@@ -315,16 +223,18 @@ class Runner:
         """End the body and everything it started; then this runner leaves too."""
         self._ending = True
         survivors: list[int] = []
-        status: int | None = None
+        exit_status: int | None = None
+        number: int | None = None
         if self._body is not None:
             grace = float(params["grace"])
             survivors = await (self._body.end_tree(grace) if grace > 0 else self._body.kill_tree())
-            status = self._body.exited.result() if self._body.exited.done() else None
+            if self._body.exited.done():
+                exit_status, number = self._body.how_it_ended
         if not survivors:
             self._loop.call_soon(self._finish, EXIT_OK)
         return {
-            "exit_status": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
-            "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+            "exit_status": exit_status,
+            "signal": number,
             "survivors": survivors,
         }
 

@@ -37,6 +37,10 @@ class Grant:
     enforcement: str
     microsharks: tuple[Order, ...]
     workdir: str
+    home: str
+    """The council's home, which no body has business in."""
+    bwrap: str
+    """Path of bubblewrap for strong mode; empty in portable mode."""
     mbti: frozenset[str] | None
 
     @classmethod
@@ -52,5 +56,7 @@ class Grant:
             str(raw["enforcement"]),
             tuple(Order.model_validate(order) for order in raw["microsharks"]),
             str(raw["workdir"]),
+            str(raw["home"]),
+            str(raw["bwrap"]),
             frozenset(raw["mbti"]) if raw.get("mbti") is not None else None,
         )

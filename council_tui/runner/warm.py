@@ -48,6 +48,8 @@ def _sample() -> dict[str, Any]:
         "enforcement": "",
         "microsharks": [],
         "workdir": "/",
+        "home": "/warm",
+        "bwrap": "",
         "mbti": None,
     }
 

@@ -115,7 +115,9 @@ class Births:
         problems += self._style_problems(context.inheritance.style_guide)
         if problems:
             raise problems[0]
-        return limits.enforcement(context)
+        if parent_agent == self._sup.hermes:
+            return "no body: an office is its runner"
+        return limits.enforcement(context, self._sup.tier)
 
     def _style_problems(self, guide: str) -> list[Refused]:
         """A style guide that points into the project must be there; anything else is passed on as a name."""

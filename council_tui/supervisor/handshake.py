@@ -76,6 +76,8 @@ class Handshake:
             "enforcement": seat.enforcement,
             "microsharks": [order.model_dump(mode="json") for order in self.microsharks.get(seat.run, ())],
             "workdir": self._sup.workdir,
+            "home": str(self._sup.home.root),
+            "bwrap": self._sup.tier.bwrap,
             "mbti": None if allowed is None else sorted(allowed),
         }
 

@@ -27,6 +27,7 @@ from council_tui.ledger.log import Appended, Ledger
 from council_tui.ledger.signer import Signer
 from council_tui.ledger.verdicts import BadEntry
 from council_tui.runner import guard
+from council_tui.supervisor import limits
 from council_tui.supervisor.births import Births
 from council_tui.supervisor.channel import Channel
 from council_tui.supervisor.handshake import Handshake
@@ -107,6 +108,8 @@ class Supervisor:
         """Resolves with the fault that this supervisor cannot go on with."""
         self.recovered: list[str] = []
         self.beats_heard = 0
+        self.tier = limits.portable("not looked for yet")
+        """What this machine can enforce."""
         self.closing = False
         """True once nothing may be born any more."""
         self.strangers = 0
@@ -130,6 +133,7 @@ class Supervisor:
             # The nursery needs longest: it imports while we open our files.
             self.host.on_exit, self.host.on_clean, self.host.on_gone = self._runner_gone, self._runner_clean, self._fell
             self.host.start()
+            self.tier = await asyncio.to_thread(limits.find_tier)
             root, log_key = load_or_create(self.home.keys / "hermes.key"), load_or_create(self.home.keys / "log.key")
             self.root_public = root.public
             pin(self.home, root.public, log_key.public)
