@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# One tier for all tests, whatever this machine has; those of the strong one take it off again.
+os.environ["COUNCIL_TIER"] = "portable"
+
 # Property tests on a shared machine: no wall-clock verdicts.
 settings.register_profile("council", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("council")
@@ -26,10 +29,8 @@ def _no_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that itself runs inside an agent, or beside a council, knows nothing of it."""
     for name in list(os.environ):
         # The one that stops an audit from auditing its own tests has to stay.
-        if name.startswith("COUNCIL_") and name != "COUNCIL_AUDIT_NESTED":
+        if name.startswith("COUNCIL_") and name not in ("COUNCIL_AUDIT_NESTED", "COUNCIL_TIER"):
             monkeypatch.delenv(name)
-    # One tier for all tests, whatever this machine has; those of the strong one take it off again.
-    monkeypatch.setenv("COUNCIL_TIER", "portable")
 
 
 def _children() -> set[int]:

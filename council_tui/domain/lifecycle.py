@@ -155,7 +155,7 @@ _OVER = frozenset({Phase.REAPING, Phase.ENDED})
 Step = tuple[RunState, tuple[Effect, ...]]
 
 
-def _log(kind: EventKind, **data: object) -> Effect:
+def _log(kind: EventKind, /, **data: object) -> Effect:
     return Effect(Do.LOG, kind, dict(data))
 
 

@@ -7,9 +7,11 @@ becomes the runner's own child. Every kill goes through a pidfd that was opened 
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import signal
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -170,35 +172,51 @@ def all_marked() -> list[tuple[Process, str]]:
     return [(process, run) for process, run in found if run is not None]
 
 
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
 @dataclass
 class Usage:
     """What a slice holds."""
 
     used: int = 0
-    """Bytes, counted in whole blocks as the file system does, or by length where that is more."""
+    """Bytes, counted in whole blocks as the file system does."""
     files: int = 0
+    hidden: str = ""
+    """Why a part of it could not be looked into; empty when all of it was."""
 
 
 def slice_usage(path: str, stop_at: int) -> Usage:
-    """Add up a directory without following links; counting ends once `stop_at` bytes are passed."""
+    """Add up a directory without following links; counting ends once `stop_at` bytes are passed.
+
+    A file that was unlinked while it is held open is not seen; only a file system of its own (strong mode)
+    counts that.
+    """
     total = Usage()
     queue = [path]
     while queue and total.used <= stop_at:
+        folder = queue.pop()
         try:
-            entries = list(os.scandir(queue.pop()))
-        except OSError:
-            continue
-        for entry in entries:
-            try:
-                facts = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            total.files += 1
-            if entry.is_dir(follow_symlinks=False):
-                queue.append(entry.path)
-            else:
-                total.used += facts.st_blocks * 512
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    _count(entry, total, queue)
+        except OSError as error:
+            if error.errno not in _GONE:
+                total.hidden = error.strerror or "unreadable"
     return total
+
+
+def _count(entry: os.DirEntry[str], total: Usage, queue: list[str]) -> None:
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _GONE:
+            total.hidden = error.strerror or "unreadable"
+        return
+    total.files += 1
+    total.used += facts.st_blocks * 512
+    if stat.S_ISDIR(facts.st_mode):
+        queue.append(entry.path)
 
 
 def tmpfs_usage(path: str) -> Usage:

@@ -170,6 +170,8 @@ class Keeper:
             reason = f"the slice holds {usage.used} bytes, its ceiling is {limit}"
         elif usage.files > most:
             reason = f"the slice holds {usage.files} files, one for each {BYTES_A_FILE} bytes of it is {most}"
+        elif usage.hidden:
+            reason = f"a part of the slice cannot be looked into: {usage.hidden}"
         else:
             return False
         self.breached = True

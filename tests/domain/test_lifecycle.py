@@ -262,3 +262,10 @@ def test_the_life_ends_at_the_time_budget_or_the_ttl_whichever_is_sooner():
     assert Timing.of(policy, 600).ttl == 100
     assert Timing.of(policy, None).hold == 7
     assert Timing.of(LifecyclePolicy(), None).ttl is None
+
+
+def test_whatever_keys_a_result_has_it_is_journalled():
+    state = RunState(Timing(30, 60), 0.0, Phase.RUNNING, acknowledged=0.0, last_beat=0.0)
+    moved, effects = step(state, Signal.RETURNED, 1.0, {"kind": "x", "do": 1, "data": 2, "state": 3})
+    assert moved.phase is Phase.RETURNED
+    assert effects[0].data == {"kind": "x", "do": 1, "data": 2, "state": 3}

@@ -78,3 +78,18 @@ def test_a_hole_in_a_file_is_not_counted_as_bytes(tmp_path):
     with (tmp_path / "hole").open("wb") as file:
         file.truncate(10**9)
     assert guard.slice_usage(str(tmp_path), 10**9).used < 10**6
+
+
+def test_a_slice_too_deep_for_any_path_is_told_as_hidden(tmp_path):
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 240, dir_fd=here)
+        deeper = os.open("d" * 240, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+    assert guard.slice_usage(str(tmp_path), 10**9).hidden == "File name too long"
+
+
+def test_what_vanishes_while_it_is_counted_is_nothing_hidden(tmp_path):
+    assert guard.slice_usage(str(tmp_path / "gone"), 10) == guard.Usage()

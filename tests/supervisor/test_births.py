@@ -18,6 +18,8 @@ from council_tui.supervisor import limits, slices
 from supervisor.stage import until
 from supervisor.wire import Bare
 
+PORTABLE = limits.portable("not asked for")
+
 
 @pytest.fixture
 async def bare(home):
@@ -79,22 +81,22 @@ def context(**more) -> SpawnContext:
 def test_what_this_machine_cannot_forbid_is_refused_when_it_is_required():
     forbidding = {"forbidden_capabilities": ["network", "mutate"]}
     with pytest.raises(Refused, match="cannot keep a program from: network, mutate"):
-        limits.enforcement(context(inheritance=forbidding))
+        limits.enforcement(context(inheritance=forbidding), PORTABLE)
     assert (
-        limits.enforcement(context(inheritance=forbidding, enforcement="declared-only"))
+        limits.enforcement(context(inheritance=forbidding, enforcement="declared-only"), PORTABLE)
         == "portable; soft slice; declared only: no network, no mutate"
     )
-    assert limits.enforcement(context()) == "portable; soft slice"
+    assert limits.enforcement(context(), PORTABLE) == "portable; soft slice"
 
 
 def test_the_words_for_many_bans_stay_short():
     many = {"forbidden_capabilities": [f"capability-{number}" for number in range(20)]}
-    assert len(limits.enforcement(context(inheritance=many, enforcement="declared-only"))) <= limits.MAX_WORDS
+    assert len(limits.enforcement(context(inheritance=many, enforcement="declared-only"), PORTABLE)) <= limits.MAX_WORDS
 
 
 def test_a_hard_ceiling_is_refused_where_bytes_can_only_be_counted_afterwards():
     with pytest.raises(Refused, match=r"memory_slice\.ceiling"):
-        limits.enforcement(context(memory_slice={"ceiling": "hard"}))
+        limits.enforcement(context(memory_slice={"ceiling": "hard"}), PORTABLE)
 
 
 @pytest.mark.parametrize(
