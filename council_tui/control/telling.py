@@ -48,6 +48,8 @@ _WORDS: Mapping[EventKind, tuple[Tone, str]] = {
     K.VERIFIED: ("good", "{who}: report verified, {verdict}"),
     K.ORPHANED: ("bad", "{who} orphaned: {reason}"),
     K.HELD: ("warn", "{who} is held for you, at most {until_seconds} s"),
+    K.FROZEN: ("warn", "{who} is frozen; its clocks stand still"),
+    K.THAWED: ("good", "{who} goes on after {seconds} s"),
     K.EXPIRED: ("bad", "{who} expired: {reason}"),
     K.CANCELLED: ("warn", "{who} cancelled: {reason}"),
     K.SLICE_BREACHED: ("bad", "{who} overfilled its slice: {used} of {limit} bytes"),

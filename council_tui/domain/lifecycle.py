@@ -57,6 +57,8 @@ class Signal(StrEnum):
     """The handshake broke on our side, e.g. a parent that did not delegate."""
     PROCESS_GONE = "process_gone"
     PARENT_GONE = "parent_gone"
+    FREEZE = "freeze"
+    THAW = "thaw"
     TICK = "tick"
     DEAD = "dead"
     """Every process of the run is proved dead."""
@@ -109,6 +111,8 @@ class RunState:
     late: bool = False
     held_until: float | None = None
     closing_since: float | None = None
+    frozen_since: float | None = None
+    """Since when a person keeps it stopped; its clocks stand still."""
     outcome: Outcome | None = None
     """Set when the end is decided; it never changes afterwards."""
 
@@ -124,6 +128,8 @@ class Do(StrEnum):
     LOG = "log"
     STOP = "stop"
     """Freeze the body's tree and keep it."""
+    CONTINUE = "continue"
+    """Let a frozen tree go on."""
     REAP = "reap"
     SETTLE = "settle"
     """Post the outcome to the card, clear the slice, revoke."""
@@ -161,7 +167,7 @@ def _log(kind: EventKind, /, **data: object) -> Effect:
 
 def _reap(state: RunState, outcome: Outcome, *logs: Effect) -> Step:
     decided = state.outcome or outcome
-    ended = replace(state, phase=Phase.REAPING, outcome=decided, held_until=None)
+    ended = replace(state, phase=Phase.REAPING, outcome=decided, held_until=None, frozen_since=None)
     return ended, (*logs, Effect(Do.REAP, data={"cause": decided.reason}))
 
 
@@ -187,7 +193,7 @@ def _tick(state: RunState, now: float) -> Step:
         if now - state.closing_since > timing.grace:
             return _reap(state, Outcome(reason="reported, then did not leave"))
         return state, ()
-    if state.phase in _BEATING and state.last_beat is not None:
+    if state.phase in _BEATING and state.last_beat is not None and state.frozen_since is None:
         return _judge(state, now, state.last_beat)
     return state, ()
 
@@ -208,17 +214,31 @@ def _judge(state: RunState, now: float, last_beat: float) -> Step:
 
 
 def _beat(state: RunState, now: float) -> Step:
-    if state.phase not in _BEATING:
+    if state.phase not in _BEATING or state.frozen_since is not None:
         return state, ()
     back = (_log(EventKind.BEAT_BACK),) if state.late else ()
     return replace(state, last_beat=now, late=False), back
+
+
+def _freeze(state: RunState, now: float) -> Step:
+    if state.phase is not Phase.RUNNING or state.frozen_since is not None:
+        return state, ()
+    return replace(state, frozen_since=now), (_log(EventKind.FROZEN), Effect(Do.STOP))
+
+
+def _thaw(state: RunState, now: float) -> Step:
+    if state.frozen_since is None:
+        return state, ()
+    seconds = now - state.frozen_since
+    thawed = shift(replace(state, frozen_since=None), seconds)
+    return thawed, (_log(EventKind.THAWED, seconds=round(seconds, 1)), Effect(Do.CONTINUE))
 
 
 def _gate(state: RunState, signal: Signal, now: float, data: dict[str, Any]) -> Step:
     expected, then, kind = _GATES[signal]
     if state.phase is not expected:
         return state, (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),)
-    moved = replace(state, phase=then)
+    moved = replace(state, phase=then, frozen_since=None)
     if signal is Signal.ACKNOWLEDGED:
         moved = replace(moved, acknowledged=now, last_beat=now)
     elif signal is Signal.REPORTED:
@@ -267,6 +287,10 @@ def step(state: RunState, signal: Signal, now: float, data: dict[str, Any] | Non
         return _tick(state, now)
     if signal is Signal.BEAT:
         return _beat(state, now)
+    if signal is Signal.FREEZE:
+        return _freeze(state, now)
+    if signal is Signal.THAW:
+        return _thaw(state, now)
     if signal in _GATES:
         return _gate(state, signal, now, facts)
     if state.phase is Phase.CLOSING and signal is not Signal.CANCELLED:
@@ -287,4 +311,5 @@ def shift(state: RunState, seconds: float) -> RunState:
         last_beat=later(state.last_beat),
         held_until=later(state.held_until),
         closing_since=later(state.closing_since),
+        frozen_since=later(state.frozen_since),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -10,6 +10,10 @@ from council_tui.domain.contract import Family, Inheritance, SpawnContext
 from council_tui.domain.envelope import Envelope
 from council_tui.domain.errors import Refused
 from council_tui.domain.hierarchy import MICROSHARK_TTL_SECONDS
+from council_tui.domain.wire import MAX_MESSAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONTAINERS = ("command", "drill")
 FAULTS = ("never-claims", "bad-mbti", "never-acknowledges", "dies")
@@ -45,6 +49,23 @@ class Order(Family):
     def attempts(self) -> int:
         """How often the card may be tried, the first time included."""
         return 1 + (self.retries if self.retries is not None else (2 if self.envelope.read_only else 0))
+
+
+MOST_TOLD = MAX_MESSAGE - 64 * 1024
+"""Bytes that order, contract and microsharks of one child may have; the rest of what it is told is small."""
+
+
+def check_size(order: Order, below: Sequence[Order], context: SpawnContext | None = None) -> None:
+    """Raises `Refused` when what an agent is told at its birth does not fit into one message."""
+    size = sum(len(part.model_dump_json().encode("utf-8", "replace")) for part in (order, *below))
+    size += len(context.model_dump_json().encode("utf-8", "replace")) if context is not None else 0
+    if size > MOST_TOLD:
+        among = f" and the orders for its {len(below)} microsharks" if below else ""
+        raise Refused(
+            "order",
+            f"what {order.id} is told{among} has {size:,} bytes, and {MOST_TOLD:,} fit into a message; "
+            f"shorten its command or its output_schema{', or give it fewer microsharks' if below else ''}",
+        )
 
 
 def materialise(

@@ -17,6 +17,7 @@ MAX_NESTING = 64
 """Levels in a message; deeper ones could not be written out again."""
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+INTERNAL_ERROR = -32603
 REFUSED = -32000
 
 

@@ -64,6 +64,8 @@ def overdue(state: RunState, now: float) -> bool:
     timing = state.timing
     if state.phase in PATH[:6]:
         return timing.requires_ack and now > state.started + timing.window
+    if state.frozen_since is not None:
+        return False
     if state.phase in (Phase.RUNNING, Phase.RETURNED):
         acknowledged, beat = state.acknowledged, state.last_beat
         assert acknowledged is not None
@@ -269,3 +271,35 @@ def test_whatever_keys_a_result_has_it_is_journalled():
     moved, effects = step(state, Signal.RETURNED, 1.0, {"kind": "x", "do": 1, "data": 2, "state": 3})
     assert moved.phase is Phase.RETURNED
     assert effects[0].data == {"kind": "x", "do": 1, "data": 2, "state": 3}
+
+
+def test_a_frozen_run_is_judged_by_nothing_and_goes_on_with_its_time_unspent():
+    timing = Timing(interval=30, window=300, ttl=100, grace=5)
+    state, effects = step(at(Phase.RUNNING, timing), Signal.FREEZE, 10.0)
+    assert [effect.do for effect in effects] == [Do.LOG, Do.STOP]
+    state, _ = step(state, Signal.BEAT, 500.0)
+    same, effects = step(state, Signal.TICK, 10_000.0)
+    assert (same, effects) == (state, ())
+    state, effects = step(state, Signal.THAW, 10_010.0)
+    assert [effect.do for effect in effects] == [Do.LOG, Do.CONTINUE]
+    state, _ = step(state, Signal.TICK, 10_050.0)
+    assert state.phase is Phase.RUNNING
+    beaten, _ = step(state, Signal.BEAT, 10_095.0)
+    state, _ = step(beaten, Signal.TICK, 10_100.0)
+    assert state.outcome is not None
+    assert state.outcome.fail is FailKind.EXPIRED
+
+
+def test_only_a_running_agent_is_frozen_and_twice_is_the_same_as_once():
+    for phase in (Phase.STARTING, Phase.ACCEPTED, Phase.RETURNED, Phase.CLOSING):
+        state = at(phase)
+        assert step(state, Signal.FREEZE, 1.0) == (state, ())
+        assert step(state, Signal.THAW, 1.0) == (state, ())
+    frozen, _ = step(at(Phase.RUNNING), Signal.FREEZE, 1.0)
+    assert step(frozen, Signal.FREEZE, 2.0) == (frozen, ())
+
+
+def test_a_frozen_run_can_be_reaped():
+    frozen, _ = step(at(Phase.RUNNING), Signal.FREEZE, 1.0)
+    state, _ = step(frozen, Signal.CANCELLED, 2.0, {"reason": "enough"})
+    assert (state.phase, state.frozen_since) == (Phase.REAPING, None)
