@@ -9,17 +9,19 @@ import argparse
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from council_tui import __version__
+from council_tui.headless.arguments import BAD_INPUT, Parser, index, seconds
 from council_tui.headless.exits import MEANING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from council_tui.board.home import Home
+    from council_tui.domain.errors import PlanInvalid
 
-BAD_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
+INTERNAL, INTERRUPTED = 70, 130
 
 _EXAMPLES = """\
 examples:
@@ -30,12 +32,14 @@ examples:
   council --run plan.yaml --json | jq -r 'select(.type == "summary").exit'
   council events --follow         watch a fleet that runs elsewhere
   council verify                  check every signature of the ledger
+  council doctor                  see what this machine enforces
 
 exit codes of --run (several apply: the first of 130, 70, 2, 5, 4, 1, 3, 0):
 """
 _ENVIRONMENT = """
 environment:
   COUNCIL_HOME   the home, when --home is not given
+  COUNCIL_TIER   portable: no namespaces, also where bubblewrap could make them
   NO_COLOR       no colours
 
 The home is where a council keeps its board, ledger, keys and logs: --home, else COUNCIL_HOME, else the
@@ -43,6 +47,8 @@ nearest .council directory upwards, else .council in the git repository, else th
 """
 
 
+_NO_PLACING = ("", "dumb", "unknown")
+"""Kinds of terminal on which no cursor can be moved (terminfo(5))."""
 _HOME = "where the council keeps its files"
 
 
@@ -51,61 +57,9 @@ def _epilog() -> str:
     return _EXAMPLES + codes + _ENVIRONMENT
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose refusals suggest what may have been meant."""
-
-    def error(self, message: str) -> NoReturn:
-        guess = self._guess(message) or ";"
-        self.exit(BAD_INPUT, f"council: {_plain(message)}{guess} see {self.prog} --help\n")
-
-    def words(self) -> list[str]:
-        """Every flag and every word that this parser knows."""
-        known: list[str] = []
-        for action in self._actions:
-            known += action.option_strings
-            known += [str(choice) for choice in action.choices or ()]
-        return known
-
-    def _guess(self, message: str) -> str:
-        from difflib import get_close_matches
-
-        wrong = message.rpartition("arguments: ")[2] if "arguments: " in message else message.partition("choice: ")[2]
-        word = wrong.strip().partition(" ")[0].strip("'").partition("=")[0]
-        close = get_close_matches(word, self.words(), n=1, cutoff=0.6) if word else []
-        return f"; did you mean {close[0]}? Else" if close else ""
-
-
-def _plain(message: str) -> str:
-    """argparse's own words, for people."""
-    message = message.replace("unrecognized arguments:", "unknown:").partition(" (choose from")[0]
-    for theirs, ours in (
-        ("argument COMMAND: invalid choice:", "there is no command"),
-        ("expected one argument", "needs a value"),
-        ("argument ", ""),
-    ):
-        message = message.replace(theirs, ours)
-    return "".join(char if char.isprintable() else "?" for char in message)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return value
-
-
-def _index(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no index of an entry; they count from 0")
-    return int(text)
-
-
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The whole command line."""
-    parser = _Parser(
+    parser = Parser(
         prog="council",
         description="The control room for a fleet of AI agents. Without arguments it opens the room.",
         epilog=_epilog(),
@@ -121,18 +75,18 @@ def build_parser() -> argparse.ArgumentParser:
     run = parser.add_argument_group("run a fleet without it")
     run.add_argument("--run", metavar="PLAN", help="a plan file, or the name of a shipped plan")
     run.add_argument("--json", action="store_true", help="print JSON Lines: a snapshot, events, a summary")
-    run.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="end the fleet after so long")
+    run.add_argument("--timeout", metavar="SECONDS", type=seconds, help="end the fleet after so long")
     run.add_argument("--dry-run", action="store_true", help="say what would happen, and start nothing")
     _add_commands(parser)
     return parser
 
 
-def _add_commands(parser: argparse.ArgumentParser) -> None:
+def _add_commands(parser: Parser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there")
 
-    def add(name: str, words: str, *, json: bool = True, home: bool = True) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name, help=words, description=f"{words[0].upper()}{words[1:]}.", allow_abbrev=False
+    def add(name: str, words: str, *, json: bool = True, home: bool = True, own: bool = False) -> Parser:
+        made: Parser = commands.add_parser(
+            name, help=words, description=f"{words[0].upper()}{words[1:]}.", allow_abbrev=False, add_help=not own
         )
         # Suppressed defaults: what stood before the command must not be overwritten by what did not follow it.
         if home:
@@ -150,16 +104,17 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     add("card", "one card in full").add_argument("id", metavar="ID", help="a card's id, or its name in the plan")
     add("ledger", "the rows of the ledger")
     verify = add("verify", "check the ledger; exit code 0 only when it is VALID")
-    verify.add_argument("--entry", metavar="N", type=_index, help="check this entry alone, and explain it")
-    add("report", "the newest report, as Markdown", json=False)
-    plans = add("plans", "the shipped plans", json=False, home=False)
+    verify.add_argument("--entry", metavar="N", type=index, help="check this entry alone, and explain it")
+    add("report", "the newest report, as Markdown")
+    add("doctor", "what this machine enforces and can carry; exit code 1 when something wants mending")
+    plans = add("plans", "the shipped plans", home=False)
     plans.add_argument("name", metavar="NAME", nargs="?", help="print this one as YAML")
-    add("schema", "the JSON Schema of every line that --json prints", json=False, home=False)
-    bench = add("bench", "measure this machine: spawn, board, ledger or console", json=False, home=False)
+    add("schema", "the JSON Schema of every line that --json prints", home=False)
+    bench = add("bench", "measure this machine: spawn, board, ledger or console", json=False, home=False, own=True)
     bench.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="what to measure, and how")
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: argparse.Namespace, parser: Parser) -> None:
     """Refuse flags that have no meaning together."""
     if args.run is not None:
         for flag, given in (("--demo", args.demo), ("--ascii", args.ascii), ("--read-only", args.read_only)):
@@ -175,6 +130,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error(f"{flag} needs --run PLAN")
     if args.command is None and args.json:
         parser.error("--json needs --run PLAN or a command like board")
+    if args.command == "bench" and args.home is not None:
+        parser.error("bench makes a home of its own; --home does not belong to it")
     if args.command is not None and (args.demo or args.ascii or args.read_only):
         parser.error(f"--demo, --ascii and --read-only belong to the control room, not to {args.command}")
 
@@ -192,6 +149,9 @@ def open_console(args: argparse.Namespace) -> int:
     """Open the control room, which is the one thing that needs a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _refuse("this is not a terminal; use council --run PLAN")
+    if (kind := os.environ.get("TERM", "")) in _NO_PLACING:
+        said = f"TERM is {kind}" if kind else "TERM is not set"
+        return _refuse(f"this terminal cannot place text ({said}); use council --run PLAN")
     from council_tui.console.start import start
 
     return start(find(args), demo=args.demo, ascii=args.ascii, read_only=args.read_only)
@@ -223,19 +183,18 @@ def _run(args: argparse.Namespace) -> int:
     return run_plan(Request(plan, find(args), args.json, args.timeout, args.home))
 
 
-def _mistakes(error: Exception, *, json: bool) -> int:
+def _mistakes(error: PlanInvalid, *, json: bool) -> int:
     """Tell every mistake of a plan, each with its place."""
-    from council_tui.domain.errors import PlanInvalid
     from council_tui.domain.text import safe
 
-    if isinstance(error, PlanInvalid):
-        for mistake in error.mistakes:
-            sys.stderr.write(safe(mistake.render(error.source), 2000) + "\n")
-        if json:
-            from council_tui.headless.lines import mistakes_line
-            from council_tui.headless.printing import show_json
+    if json:
+        from council_tui.headless.lines import mistakes_line
+        from council_tui.headless.printing import show_json
 
-            show_json(mistakes_line(error))
+        show_json(mistakes_line(error))
+        return _refuse(f"{safe(str(error), 2000)}; nothing was started")
+    for mistake in error.mistakes:
+        sys.stderr.write(safe(mistake.render(error.source), 2000) + "\n")
     return BAD_INPUT
 
 
@@ -255,6 +214,10 @@ def _read(args: argparse.Namespace) -> int:
             from council_tui.headless.follow import events
 
             return events(find(args), json=args.json, follow=args.follow, everything=args.all)
+        case "doctor":
+            from council_tui.headless.doctor import doctor
+
+            return doctor(find(args), json=args.json)
         case "ledger" | "verify":
             return _ledger(args)
         case _:
@@ -273,8 +236,8 @@ def _text(args: argparse.Namespace) -> int:
     from council_tui.headless import texts
 
     if args.command == "report":
-        return texts.report(find(args))
-    return texts.plans(args.name) if args.command == "plans" else texts.schema()
+        return texts.report(find(args), json=args.json)
+    return texts.plans(args.name, json=args.json) if args.command == "plans" else texts.schema()
 
 
 def _dispatch(args: argparse.Namespace) -> int:
@@ -285,7 +248,7 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.command == "bench":
         from council_tui.bench import main as bench
 
-        return bench(args.rest)
+        return bench([*args.rest, *(["--json"] if args.json else [])])
     return _read(args)
 
 
@@ -299,22 +262,37 @@ def _interrupt_on_signals() -> None:
         signal.signal(number, interrupted)
 
 
+def _open_what_is_closed() -> None:
+    """Stand in for standard streams that whoever started us has closed, as cron and daemons may.
+
+    Without it the next file that is opened gets such a number, and what is meant for a person is written into it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is the one that is missing.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its exit code."""
+    _open_what_is_closed()
     _interrupt_on_signals()
     for stream in (sys.stdout, sys.stderr):
         # Text of ours must come through on any terminal, however little it can show.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     parser = build_parser()
-    args = parser.parse_args(argv)
+    args = parser.parse(argv, free="bench")
     _check(args, parser)
     try:
         code = _dispatch(args)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        sys.stderr.write("council: interrupted\n")
+        # A fleet that has begun takes the signals over and tells its own end.
+        sys.stderr.write(f"council: interrupted{' before anything was started' if args.run else ''}\n")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough.
@@ -324,11 +302,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(error)
 
 
+def _directory_is_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _failed(error: Exception) -> int:
     from council_tui.domain.errors import CouncilError
 
     if isinstance(error, CouncilError):
         return _refuse(str(error))
+    if isinstance(error, FileNotFoundError) and _directory_is_gone():
+        return _refuse("the current directory is gone; change into one that exists")
     from council_tui.headless.crash import crash_report
 
     sys.stderr.write(crash_report(error))

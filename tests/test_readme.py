@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from council_tui.console.keymap import markdown_table
+from council_tui.fleet.lacking import SHARED
 from council_tui.fleet.plan import parse_plan, shipped_plans
 
 ROOT = Path(__file__).parent.parent
@@ -24,9 +25,14 @@ def test_every_picture_is_a_snapshot_that_exists():
     assert all(name.startswith("snapshots/") and (ROOT / name).is_file() for name in pictures)
 
 
-def test_the_plan_in_the_readme_loads():
-    plan = parse_plan(between("```yaml", "```"), "README.md")
-    assert [order.id for order in plan.orders] == ["unit-tests", "shard", "lint"]
+def test_the_plans_in_the_readme_load():
+    written = re.findall(r"<!-- plan -->\n```yaml\n(.*?)```", README, re.DOTALL)
+    plans = [parse_plan(text, "README.md") for text in written]
+    assert [[order.id for order in plan.orders] for plan in plans] == [["hello"], ["unit-tests", "shard", "lint"]]
+
+
+def test_the_readme_names_the_envelope_fields_that_have_to_be_written():
+    assert all(f"`{name}`" in README for name in SHARED)
 
 
 def test_every_shipped_plan_is_named():

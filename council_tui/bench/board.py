@@ -26,7 +26,7 @@ from council_tui.domain.lifecycle import Phase, RunState, Timing
 from council_tui.domain.order import materialise
 from council_tui.supervisor.channel import Channel
 from council_tui.supervisor.seat import Seat
-from council_tui.supervisor.supervisor import Supervisor, utc_now
+from council_tui.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
     import argparse
@@ -108,7 +108,13 @@ async def _claims(home: Home, count: int) -> dict[str, Any]:
 
     # Only the greeting is shortened: keys and delegations are another benchmark's. The rest of the path is real.
     supervisor.channel = Channel(
-        home.socket, hello, supervisor.handshake.answer, operate, lambda seat, reason: None, lambda pid: True
+        home.socket,
+        hello,
+        supervisor.handshake.answer,
+        operate,
+        lambda seat, reason: None,
+        lambda pid: True,
+        lambda error: None,
     )
     await supervisor.open()
     try:
@@ -164,7 +170,7 @@ async def _let_claim(supervisor: Supervisor, seats: list[Seat]) -> dict[str, Any
 
 async def _journal(root: Path, events: int) -> dict[str, Any]:
     path = root / "board.db"
-    board = Board(path, utc_now)
+    board = Board(path)
     await board.open()
     alone = min(_ALONE, events // 2)
     draft = Draft(K.STATUS, "child:bench", None, None, {"text": "214 of 380 passed, nothing failed yet"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from council_tui.board.database import Writer
@@ -13,7 +15,6 @@ from council_tui.domain.errors import StaleRun
 from council_tui.domain.events import Event, EventKind
 
 if TYPE_CHECKING:
-    import asyncio
     import sqlite3
     from collections.abc import Callable
     from pathlib import Path
@@ -43,6 +44,11 @@ CREATE TABLE IF NOT EXISTS agents (
   id TEXT PRIMARY KEY, version INTEGER NOT NULL, state TEXT NOT NULL, doc TEXT NOT NULL
 );
 """
+
+
+def utc_now() -> str:
+    """RFC 3339 UTC with milliseconds, for the journal; never used to judge."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -113,14 +119,14 @@ def replay(connection: sqlite3.Connection) -> Tables:
 class Board:
     """The single writer of `board.db`."""
 
-    def __init__(self, path: Path, now: Callable[[], str]) -> None:
+    def __init__(self, path: Path, now: Callable[[], str] = utc_now) -> None:
         self._writer = Writer(path, SCHEMA)
         self.now = now
         """RFC 3339 UTC, for people."""
         self._listeners: list[Callable[[Event], None]] = []
         self.tables = Tables()
         self.failure: BaseException | None = None
-        """The first write that did not reach the disk; from then on memory is ahead of it."""
+        """The first write that did not reach the disk; nothing is written after it, and memory is ahead of it."""
 
     async def open(self) -> None:
         """Open the file and load its tables."""
@@ -135,6 +141,7 @@ class Board:
         """Decide now, in order; the future resolves when it is on disk, all of it in one transaction.
 
         Raises `StaleRun` or `IllegalMove` at once when one of the events may not happen; those before it stand.
+        After a write that failed every future fails with that first error.
         """
         events: list[Event] = []
         lines: list[tuple[tuple[str, str, str, str], int]] = []
@@ -159,16 +166,31 @@ class Board:
             for line, version in lines:
                 _write_row(connection, line, version)
 
-        future = self._writer.submit(work)
-        future.add_done_callback(self._note)
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.failure is None:
+            self._writer.submit(work).add_done_callback(lambda done: self._note(done, answer))
+        else:
+            self._refuse(answer, self.failure)
         for event in events:
             for listener in self._listeners:
                 listener(event)
-        return future
+        return answer
 
-    def _note(self, future: asyncio.Future[None]) -> None:
-        if not future.cancelled() and (error := future.exception()) is not None:
+    def _note(self, written: asyncio.Future[None], answer: asyncio.Future[None]) -> None:
+        error = None if written.cancelled() else written.exception()
+        if error is not None:
+            # What was queued behind it failed for another reason; everyone is told the one that counts.
             self.failure = self.failure or error
+            self._refuse(answer, self.failure)
+        elif not answer.done():
+            answer.set_result(None)
+
+    @staticmethod
+    def _refuse(answer: asyncio.Future[None], error: BaseException) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+            # Most of what is told is not waited for; `failure` keeps it.
+            answer.exception()
 
     async def close(self) -> None:
         """Write what is queued and close the file."""

@@ -36,6 +36,13 @@ class _Job:
         self.error: BaseException | None = None
 
 
+def _unusable(path: Path, error: Exception) -> str:
+    # Of SQLite's errors only the bare DatabaseError is about what is in the file: no database, or malformed.
+    if type(error) is sqlite3.DatabaseError:
+        return f"{path} is damaged: {error}; restore it from a copy, or move it away to begin anew"
+    return f"cannot write {path}: {error}"
+
+
 def _settle(jobs: list[_Job]) -> None:
     for job in jobs:
         if job.future.cancelled():
@@ -97,7 +104,7 @@ class Writer:
         try:
             connection = self._open()
         except (sqlite3.Error, OSError) as error:
-            failure = HomeUnusable(f"cannot write {self._path}: {error}")
+            failure = HomeUnusable(_unusable(self._path, error))
             loop.call_soon_threadsafe(ready.set_exception, failure)
             return
         loop.call_soon_threadsafe(ready.set_result, None)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from council_tui.domain.errors import HomeUnusable
+from council_tui.domain.text import safe
 
 DIRECTORY = ".council"
+_LOCK = "supervisor.lock"
 _SOCKET_ROOM = 60
-"""Bytes that a socket's name may need below the runtime directory; sun_path holds 107 in all (unix(7))."""
+"""Bytes that a socket's name may need below the runtime directory."""
+_SOCKET_LIMIT = 108
+"""Bytes of sun_path, the closing zero included (unix(7))."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Home:
     def runtime(self) -> Path:
         """Sockets and slices; somewhere shorter when the home's path is too long for a socket."""
         here = self.root / "run"
-        if len(os.fsencode(here)) + _SOCKET_ROOM < 108:
+        if len(os.fsencode(here)) + _SOCKET_ROOM < _SOCKET_LIMIT:
             return here
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"council-{os.getuid()}" / digest
@@ -77,20 +84,89 @@ class Home:
         return self.runtime / "bodies"
 
     def prepare(self) -> None:
-        """Create every directory, 0700. Raises `HomeUnusable` with one sentence."""
+        """Create every directory, ours alone and 0700. Raises `HomeUnusable` with one sentence."""
+        _nameable(self.root)
+        if len(os.fsencode(self.runtime)) + _SOCKET_ROOM >= _SOCKET_LIMIT:
+            raise HomeUnusable(f"{self.runtime} is too long a path for a socket; set TMPDIR to a shorter one")
         try:
-            made = not self.root.exists()
-            for path in (self.root, self.keys, self.logs, self.reports, self.runtime, self.slices, self.bodies):
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if made and self.root.name == DIRECTORY:
-                # A home inside a repository must not show up in its status.
-                (self.root / ".gitignore").write_text("*\n", encoding="ascii")
+            _take_root(self.root)
+            for path in (self.keys, self.logs, self.reports):
+                _private(path, "choose another home with --home")
+            way_out = "set TMPDIR to a place of your own"
+            if self.runtime.parent != self.root:
+                _private(self.runtime.parent, way_out)
+            for path in (self.runtime, self.slices, self.bodies):
+                _private(path, way_out)
         except OSError as error:
             raise HomeUnusable(
                 f"cannot use {self.root} as home: {error.strerror}; choose another with --home"
             ) from None
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise HomeUnusable(f"cannot write to {self.root}; choose another home with --home")
+
+    def tidy(self) -> None:
+        """Remove a runtime directory outside the home, if no slice in it is in use; for the home's owner.
+
+        The directory that holds those of all homes stays: another council may just be making its own in it.
+        """
+        if self.runtime.parent == self.root:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            if not any(self.slices.iterdir()):
+                shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+def _nameable(root: Path) -> None:
+    """Contracts and messages carry this path as text, one line of it."""
+    text = str(root)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise HomeUnusable(f"the path {safe(text, 300)} is not UTF-8; choose another home with --home") from None
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
+        raise HomeUnusable(f"the path {safe(text, 300)} holds a control character; choose another home with --home")
+
+
+def _take_root(root: Path) -> None:
+    """The home itself, made or found. A directory that others may change, or with a life of its own, is not taken."""
+    made = not root.exists()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = root.stat()
+    if found.st_uid != os.geteuid():
+        raise HomeUnusable(f"{root} belongs to user {found.st_uid}; choose another home with --home")
+    if made or (root / _LOCK).exists() or not any(root.iterdir()):
+        root.chmod(0o700)
+    elif found.st_mode & 0o022:
+        # Perhaps it is a project or a temporary directory that others need: its mode is not ours to change.
+        raise HomeUnusable(f"{root} can be changed by others; run `chmod go-w` on it or choose another with --home")
+    if made and root.name == DIRECTORY:
+        # A home inside a repository must not show up in its status.
+        (root / ".gitignore").write_text("*\n", encoding="ascii")
+
+
+def _private(path: Path, way_out: str) -> None:
+    """A directory that is ours alone: made, or found to be one. Raises `HomeUnusable`."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    try:
+        # Held by descriptor: whatever is put in its place between the look and the change is not followed.
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+    except NotADirectoryError:
+        raise HomeUnusable(f"{path} is a link or a file, not a directory; move it away or {way_out}") from None
+    try:
+        found = os.fstat(fd)
+        if found.st_uid != os.geteuid():
+            raise HomeUnusable(f"{path} belongs to user {found.st_uid}; have it removed or {way_out}")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
+
+
+def _home_at(path: str | Path) -> Home:
+    """Without `..` and doubled slashes, which contracts refuse; a link stays a link."""
+    whole = os.path.abspath(path)
+    return Home(Path(f"/{whole.lstrip('/')}"))
 
 
 def find_home(explicit: str | None, cwd: Path) -> Home:
@@ -100,9 +176,9 @@ def find_home(explicit: str | None, cwd: Path) -> Home:
     again; where there is none, or it cannot be written to, in the user's data directory.
     """
     if explicit:
-        return Home(Path(explicit).absolute())
+        return _home_at(explicit)
     if named := os.environ.get("COUNCIL_HOME"):
-        return Home(Path(named).absolute())
+        return _home_at(named)
     folders = (cwd, *cwd.parents)
     for folder in folders:
         if (folder / DIRECTORY).is_dir():
@@ -112,31 +188,56 @@ def find_home(explicit: str | None, cwd: Path) -> Home:
         return Home(top / DIRECTORY)
     from platformdirs import user_data_path
 
-    return Home(user_data_path("council", appauthor=False))
+    return _home_at(user_data_path("council", appauthor=False))
 
 
 class OwnerLock:
-    """An flock on `supervisor.lock`: the kernel drops it with its owner, so it is never stale."""
+    """An flock on `supervisor.lock` and on the home itself: the kernel drops it with its owner, so it is never stale.
+
+    The file tells who; the directory keeps a second owner out also when someone deletes the file.
+    """
 
     def __init__(self, home: Home) -> None:
-        self._path = home.root / "supervisor.lock"
-        self._fd: int | None = None
+        self._root = home.root
+        self._path = home.root / _LOCK
+        self._held: list[int] = []
 
     def take(self) -> bool:
         """Try to own the home; False when another process does."""
+        directory = self._lock(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        file = None if directory is None else self._lock(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        if file is None:
+            self.release()
+            return False
+        if not self._is_at(file):
+            self.release()
+            raise HomeUnusable(f"{self._path} was replaced by someone at this moment; try again")
+        os.ftruncate(file, 0)
+        os.write(file, f"{os.getpid()}\n".encode())
+        return True
+
+    def _lock(self, path: Path, flags: int) -> int | None:
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise HomeUnusable(f"cannot open {self._path}: {error.strerror}") from None
+            self.release()
+            raise HomeUnusable(f"cannot open {path}: {error.strerror}") from None
+        self._held.append(fd)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(fd)
+            return None
+        except OSError as error:
+            self.release()
+            raise HomeUnusable(f"cannot lock {path}: {error.strerror}; choose another home with --home") from None
+        return fd
+
+    def _is_at(self, fd: int) -> bool:
+        """Whether the locked file is still the one that others find at its path."""
+        try:
+            return os.path.samestat(os.fstat(fd), self._path.stat())
+        except FileNotFoundError:
             return False
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
-        self._fd = fd
-        return True
 
     def owner(self) -> int | None:
         """The pid that the owner wrote, for messages only."""
@@ -150,19 +251,20 @@ class OwnerLock:
 
         It asks the kernel's list (proc_locks(5)): trying the lock would keep its next owner out.
         """
+        inodes = set()
+        for path in (self._path, self._root):
+            with contextlib.suppress(OSError):
+                inodes.add(str(path.stat().st_ino))
         try:
-            inode = self._path.stat().st_ino
             lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
         except OSError:
             return None
-        locked = any(
-            fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode)
-            for fields in (line.split() for line in lines if "->" not in line)
-        )
-        return self.owner() if locked else None
+        for fields in (line.split() for line in lines if "->" not in line):
+            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] in inodes:
+                return self.owner() or int(fields[4])
+        return None
 
     def release(self) -> None:
         """Give the home back."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        while self._held:
+            os.close(self._held.pop())

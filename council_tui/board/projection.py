@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -225,8 +226,13 @@ class Tables:
         else:
             return None
         if event.kind is K.HELLO:
-            found.key_id = str(event.data.get("key_id", ""))
+            found.key_id = _key_id(event.data.get("public_key"))
         return found
+
+
+def _key_id(public: str | None) -> str:
+    # the ledger's name of a key; the ledger itself lies above the board
+    return hashlib.sha256(bytes.fromhex(public)).hexdigest() if public else ""
 
 
 def _new_card(event: Event) -> Card:

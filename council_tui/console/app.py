@@ -111,6 +111,7 @@ class CouncilApp(App[None]):
         """Hand a picture to the screens that can be seen, unless it looks the same."""
         before, after = self.picture.view, picture.view
         same = before is not None and after is not None and before.version == after.version
+        same = same and self.picture.stale == picture.stale
         if before and after and same and before.clock == after.clock and picture.trouble == self.picture.trouble:
             return
         self.picture = picture

@@ -22,6 +22,7 @@ TONES: dict[str, str] = {
     "ended": "p-ended",
     "held": "p-bad",
     "waiting": "p-late",
+    "unknown": "p-ended",
     "plain": "p-quiet",
     "good": "p-good",
     "warn": "p-late",
@@ -53,6 +54,11 @@ class Glyphs:
     arrow: str
     good: str
     rule: str
+
+    def why(self, kind: str, reason: str) -> list[Part]:
+        """Sign, kind and reason of what failed."""
+        words = kind.replace("_", " ")
+        return [(f"{self.health['failed']} {words}{': ' if words and reason else ''}{reason}", "p-bad")]
 
     def state(self, health: str) -> list[Part]:
         """Sign and word of a health, both in its colour."""
@@ -93,6 +99,7 @@ UNICODE = Glyphs(
         "ended": "■",
         "held": "!",
         "waiting": "!",
+        "unknown": "?",
     },
     tone={"plain": " ", "good": "✓", "warn": "◐", "bad": "✗"},
     office={kind: office.glyph for kind, office in KINDS.items()},
@@ -121,10 +128,11 @@ ASCII = Glyphs(
         "ended": "-",
         "held": "!",
         "waiting": "!",
+        "unknown": "?",
     },
     tone={"plain": " ", "good": "+", "warn": "~", "bad": "x"},
     office={"hermes": "H", "openfang": "F", "openclaw": "C", "zeroclaw": "Z", "child": ".", "microshark": "<"},
-    spark=" .:-=+*#",
+    spark="_.:-=+*#",
     missed="'",
     opened="v",
     closed=">",

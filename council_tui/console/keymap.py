@@ -94,9 +94,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("verify-all", ("V",), "ledger", "verify the whole ledger", "verify all", 3),
     Action("go-room", ("r",), "go to", "the control room", call="go('room')"),
     Action("go-ledger", ("l",), "go to", "the ledger", call="go('ledger')"),
-    Action("submit", ("alt+enter", "ctrl+j"), "spawn", "send the contract", call="submit"),
-    Action("form-down", ("pagedown",), "spawn", "scroll down", call="scroll('down')"),
-    Action("form-up", ("pageup",), "spawn", "scroll up", call="scroll('up')"),
+    Action("submit", ("ctrl+j",), "spawn", "send the contract", call="submit"),
+    Action("form-down", ("pagedown",), "spawn", "scroll the contract down", call="scroll('down')"),
+    Action("form-up", ("pageup",), "spawn", "scroll the contract up", call="scroll('up')"),
     Action("confirm", ("y",), "reap", "reap what no longer answers; a living agent wants the word", call="confirm"),
     Action("end-them", ("e",), "quit", "end all agents, in order, and leave", call="end_them"),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from council_tui.console.glyphs import span
+from council_tui.control.views import CouncilGone
 from council_tui.domain.errors import CouncilError
 
 if TYPE_CHECKING:
@@ -24,7 +25,36 @@ class Picture:
 
     view: RoomView | None = None
     trouble: str = ""
-    """`could not be read: ...`, or how long the council has been silent; empty when all is well."""
+    """`could not be read: ...`, how the council ended, or how long it has been silent; empty when all is well."""
+    stale: bool = False
+    """The last pull failed: what lives in `view` is unknown now."""
+    gone: bool = False
+    """The council has ended; no pull will ever succeed."""
+
+    @property
+    def badge(self) -> str:
+        """The trouble in a few words."""
+        return "ended" if self.gone else "could not be read" if self.stale else self.trouble
+
+    @property
+    def advice(self) -> str:
+        """The trouble as a sentence that says what to do; empty unless the picture is stale."""
+        if not self.stale:
+            return ""
+        return f"{self.trouble}{': press q; `council` starts a new one' if self.gone else '; it is asked again'}"
+
+
+def unknown(view: RoomView | None) -> RoomView | None:
+    """The same picture without a word on what lives: nobody can tell any more."""
+    if view is None:
+        return None
+    agents = tuple(
+        agent
+        if agent.ended
+        else replace(agent, health="unknown", age_seconds=None, ttl_seconds=None, deadline_seconds=None)
+        for agent in view.agents
+    )
+    return replace(view, agents=agents)
 
 
 class Pulse:
@@ -55,8 +85,10 @@ class Pulse:
         self.began = self.clock()
         try:
             self.picture = Picture(await self.door.room())
+        except CouncilGone as error:
+            self.picture = Picture(unknown(self.picture.view), str(error), stale=True, gone=True)
         except (CouncilError, OSError) as error:
-            self.picture = replace(self.picture, trouble=f"could not be read: {error}")
+            self.picture = Picture(unknown(self.picture.view), f"could not be read: {error}", stale=True)
         finally:
             self.began = None
         return self.picture

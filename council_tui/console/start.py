@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,13 @@ from council_tui.domain.errors import HomeOwned
 from council_tui.fleet.plan import load_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from council_tui.fleet.plan import Plan
 
-DEMO_NOTE = "x on the held orphan reaps it · s spawns a child · g l shows the ledger, V verifies it · ? keys"
+DEMO_NOTE = "s spawns a child · g l shows the ledger, V verifies it · ? keys"
+PATIENCE_SECONDS = 1.0
+"""An opening that takes longer is announced."""
 
 
 def start(home: Home, *, demo: bool, ascii: bool, read_only: bool) -> int:  # noqa: A002 - the flag's name
@@ -37,7 +42,8 @@ def start(home: Home, *, demo: bool, ascii: bool, read_only: bool) -> int:  # no
 async def _open(home: Home, plan: Plan | None, note: str, *, ascii: bool, read_only: bool) -> int:  # noqa: A002
     council = Council(home, Options(plan=plan, note=note))
     try:
-        await council.open()
+        with _announced("opening the council"):
+            await council.open()
     except HomeOwned:
         return await _attach(home, ascii=ascii, read_only=read_only)
     council.dispatch()
@@ -53,10 +59,32 @@ async def _open(home: Home, plan: Plan | None, note: str, *, ascii: bool, read_o
 
 
 async def _attach(home: Home, *, ascii: bool, read_only: bool) -> int:  # noqa: A002
-    door = await Attached.open(home)
+    with _announced("attaching to the council"):
+        door = await Attached.open(home)
     try:
         await run_console(door, ascii=ascii, read_only=read_only)
+        ended = await door.ended()
     finally:
         await door.close()
-    print(f"the council goes on in process {door.owner}", file=sys.stderr)
+    print(ended or f"the council goes on in process {door.owner}", file=sys.stderr)
     return 0
+
+
+@contextmanager
+def _announced(what: str) -> Iterator[None]:
+    """One line while something takes long, gone when it is done; nothing where nobody looks."""
+    shown = False
+
+    def show() -> None:
+        nonlocal shown
+        shown = True
+        print(f"{what} ...", end="", file=sys.stderr, flush=True)
+
+    timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, show) if sys.stderr.isatty() else None
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -52,7 +52,17 @@ def _arguments(box: Sandbox) -> list[str]:
 
 def wrap(plan: Launch, box: Sandbox, status_fd: int) -> Launch:
     """The same program, started inside the sandbox; bwrap tells its pids on `status_fd` as JSON lines."""
-    head = [box.program, *_arguments(box), "--json-status-fd", str(status_fd), "--chdir", plan.cwd, "--unsetenv", "PWD", "--"]
+    head = [
+        box.program,
+        *_arguments(box),
+        "--json-status-fd",
+        str(status_fd),
+        "--chdir",
+        plan.cwd,
+        "--unsetenv",
+        "PWD",
+        "--",
+    ]
     return replace(plan, argv=(*head, *plan.argv), cwd="/")
 
 

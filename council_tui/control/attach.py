@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from council_tui.board.home import OwnerLock
 from council_tui.control.proof import entries, pins_of, verify
+from council_tui.control.reading import Reader
 from council_tui.control.views import (
+    CouncilGone,
     Detail,
     DraftCheck,
     EntryView,
@@ -20,6 +23,7 @@ from council_tui.control.views import (
     VerifyView,
 )
 from council_tui.domain.errors import CouncilError, Refused
+from council_tui.domain.text import safe
 from council_tui.runner.channel import Peer, PeerGone, UnknownMethod
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ class Attached:
         """Pid of the process that runs the council."""
         self._peer = peer
         self._room: RoomView | None = None
+        self._gone: CouncilGone | None = None
 
     @classmethod
     async def open(cls, home: Home) -> Attached:
@@ -56,12 +61,35 @@ class Attached:
         return cls(home, peer, int(answer["pid"]))
 
     async def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401
+        if self._gone is not None:
+            raise self._gone
         try:
             return await self._peer.call(method, dict(params), ANSWER_SECONDS)
         except PeerGone:
-            raise CouncilError(f"process {self.owner}, which ran this council, has ended") from None
+            self._gone = CouncilGone(await asyncio.to_thread(self._how_it_ended))
+            raise self._gone from None
         except TimeoutError:
             raise CouncilError(f"process {self.owner} has not answered for {ANSWER_SECONDS:g} s") from None
+
+    async def ended(self) -> str:
+        """How the council ended, in a sentence; empty while it goes on."""
+        if self._gone is None and self._peer.lost.done():
+            self._gone = CouncilGone(await asyncio.to_thread(self._how_it_ended))
+        return str(self._gone or "")
+
+    def _how_it_ended(self) -> str:
+        """What the board on disk says of the fleet that this process ran; its end is written before it leaves."""
+        try:
+            with Reader(self.home) as reader:
+                fleet = reader.snapshot().fleet
+        except CouncilError as error:
+            return f"process {self.owner}, which ran this council, has ended, and {error}"
+        successor = OwnerLock(self.home).held()
+        if successor not in (None, self.owner):
+            return f"process {self.owner}, which ran this council, has ended; process {successor} runs one here now"
+        if fleet is not None and fleet.ending is not None:
+            return f"fleet {safe(fleet.name, 80)} has ended with exit code {fleet.ending.get('exit')}"
+        return f"process {self.owner}, which ran this council, has ended without closing its fleet"
 
     async def room(self) -> RoomView:
         """The present picture; the last one when nothing has changed since."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council_tui.board.database import read_only_uri
-from council_tui.control.rows import card_view
+from council_tui.control.facts import contract_facts, end_facts, result_lines, slice_facts
+from council_tui.control.rows import card_view, end_of
 from council_tui.control.telling import event_view, short
 from council_tui.control.views import (
     AgentView,
@@ -67,6 +68,8 @@ class Pictures:
         self._events: deque[EventView] = deque(maxlen=EVENTS_KEPT)
         self._verdict = LedgerView()
         self._changes = 0
+        self._began = ""
+        """When this session's fleet started; RFC 3339, as the board writes it."""
 
     # what happened
 
@@ -83,6 +86,8 @@ class Pictures:
 
     def heard(self, event: Event) -> None:
         """One more line of the event log."""
+        if event.kind is EventKind.FLEET_STARTED:
+            self._began = event.at
         self._events.append(event_view(event, self._title))
 
     def verified(self, found: VerifyView) -> None:
@@ -114,6 +119,7 @@ class Pictures:
             paused=self.fleet.paused if self.fleet else False,
             waiting=sum(1 for c in cards if c.block in WAITING_BLOCKS) + sum(1 for a in agents if a.health == "held"),
             note=self.note,
+            failed=sum(1 for c in cards if c.state is CardState.FAILED and self._began and c.created >= self._began),
         )
 
     def _agents(self) -> list[AgentView]:
@@ -158,6 +164,7 @@ class Pictures:
     def _agent(self, agent: Agent, parent: str, children: int) -> AgentView:
         seat = self._sup.by_agent.get(agent.name)
         if seat is None:
+            lived, fail, reason = end_of(self._sup.board.tables.runs.get(agent.run))
             return AgentView(
                 name=agent.name,
                 label=agent.label,
@@ -170,6 +177,10 @@ class Pictures:
                 children=children,
                 enforcement=agent.enforcement,
                 status=agent.status,
+                ended=True,
+                lived_seconds=lived,
+                fail=fail,
+                reason=reason,
             )
         return self._living(agent, seat, parent, children)
 
@@ -264,6 +275,10 @@ class Pictures:
         seat = self._sup.by_agent.get(agent.name)
         contract = run.contract if run is not None else {}
         facts = [
+            *end_facts(run, agent),
+            ("", "held to"),
+            ("enforcement", agent.enforcement or "nothing yet"),
+            *(slice_facts(seat) if seat is not None else ()),
             ("", "identity"),
             ("name", agent.name),
             ("parent", f"{short(agent.parent)} ({agent.parent})"),
@@ -271,21 +286,9 @@ class Pictures:
             ("card", agent.card or "none"),
             ("run", f"{agent.run}, attempt {run.attempt if run else '?'}"),
             ("phase", agent.phase),
-            ("key", agent.key_id[:32]),
-            ("enforced", agent.enforcement),
-            *_contract_facts(contract),
+            *((("key", agent.key_id[:32]),) if agent.key_id else ()),
+            *contract_facts(contract),
         ]
-        if seat is not None:
-            used, limit = seat.slice_used, seat.context.memory_slice.limit_bytes
-            facts += [
-                (
-                    "slice used",
-                    f"{used:,} of {limit:,} bytes, {'hard' if 'hard' in seat.enforcement else 'soft'} ceiling",
-                ),
-                ("status", seat.status or "none"),
-            ]
-        if run is not None and run.ended is not None:
-            facts += [("", "end"), ("outcome", run.outcome or ""), ("reason", safe(run.reason, 300))]
         processes = await asyncio.to_thread(processes_below, seat.pid) if seat is not None and seat.pid else ()
         log = await asyncio.to_thread(self._log_tail, agent.run)
         return Detail(agent.label, tuple(facts), self._history(agent=agent.name), log, processes)
@@ -327,7 +330,7 @@ class Pictures:
             mark = " (derived)" if key in derived else ""
             facts.append((key, safe(str(envelope.get(key, "")), 400) + mark))
         comments = tuple(f"{c['at'][11:19]}  {safe(c['author'], 60)}: {safe(c['text'], 400)}" for c in card.comments)
-        return Detail(safe(card.title, 200), tuple(facts), self._history(card=card.id) + comments, _result_lines(card))
+        return Detail(safe(card.title, 200), tuple(facts), self._history(card=card.id) + comments, result_lines(card))
 
     def preview(self, seat: Seat) -> ReapPreview:
         """What a reap of this seat would end."""
@@ -340,33 +343,3 @@ class Pictures:
         processes = processes_below(seat.pid) if seat.pid is not None else ()
         note = f"SIGTERM, {seat.state.timing.grace:g} s, SIGKILL; its slice is cleared and its authority revoked"
         return ReapPreview(seat.agent, seat.label, self._living_health(seat), processes, tuple(below), note)
-
-
-def _contract_facts(contract: dict[str, object]) -> list[tuple[str, str]]:
-    """The five families as the agent's screen shows them."""
-    facts: list[tuple[str, str]] = []
-    for family in ("memory_slice", "inheritance", "kanban_handoff", "lifecycle_policy"):
-        values = contract.get(family)
-        if not isinstance(values, dict):
-            continue
-        facts.append(("", family.replace("_", " ")))
-        for key, value in values.items():
-            if value not in (None, "", []):
-                shown = ", ".join(str(v) for v in value) if isinstance(value, list) else str(value)
-                facts.append((key.replace("_", " "), safe(shown, 300)))
-    if "sha256" in contract:
-        facts += [("", "contract"), ("sha256", str(contract["sha256"]))]
-    return facts
-
-
-def _result_lines(card: Card) -> tuple[str, ...]:
-    lines: list[str] = []
-    for finding in card.result.get("findings", ()):
-        if isinstance(finding, dict):
-            where = f"{finding.get('path', '')}:{finding.get('line', '')}".strip(":")
-            words = finding.get("title") or finding.get("description") or "finding"
-            lines.append(safe(f"{finding.get('severity', 'INFO')}  {words}  {where}", 300))
-    lines += [safe(f"evidence  {item}", 300) for item in card.result.get("evidence", ()) if isinstance(item, str)]
-    if card.state is CardState.DONE and not lines:
-        lines.append("no findings")
-    return tuple(lines)

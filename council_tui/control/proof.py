@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from council_tui.control.views import EntryView, VerifyView
-from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
 from council_tui.ledger import reading
 from council_tui.ledger.envelope import open_strict
+from council_tui.ledger.remembered import Remembered, read_pins
 from council_tui.ledger.statement import Statement, read
 from council_tui.ledger.verdicts import BadEntry
 from council_tui.ledger.verify import verify_entry, verify_log
@@ -29,7 +28,8 @@ def _detail(said: Statement) -> str:
         case "delegation":
             return f"{fields['child']} at depth {fields['depth']}"
         case "ascension":
-            return f"{fields['status']}, {fields['findings']} findings: {fields['summary']}"
+            found = fields["findings"]
+            return f"{fields['status']}, {found} finding{'' if found == 1 else 's'}: {fields['summary']}"
         case "observation":
             exit_status, signal = fields["exit_status"], fields["signal"]
             how = f" with signal {signal}" if signal else "" if exit_status is None else f" with exit {exit_status}"
@@ -70,12 +70,18 @@ async def entries(path: Path, start: int, limit: int) -> tuple[EntryView, ...]:
 
 
 async def verify(path: Path, pins: Pins, index: int | None) -> VerifyView:
-    """Verify one entry, or all, in a thread."""
+    """Verify one entry, or all, in a thread, and hold the log against what is remembered of it."""
+    return await asyncio.to_thread(_verify, path, pins, index)
+
+
+def _verify(path: Path, pins: Pins, index: int | None) -> VerifyView:
+    # Before the log is looked at: a running council goes on writing to all of them.
+    known = Remembered.of(pins.home.keys, pins.home.board)
     if index is not None:
-        one = await asyncio.to_thread(verify_entry, path, index, pins.root, pins.log)
+        one = verify_entry(path, index, pins.root, pins.log, known)
         lines = tuple(safe(f"{check.verdict}  {check.name}: {check.detail}", 300) for check in one.checks)
         return VerifyView(str(one.verdict), 1, None if one.verdict == "VALID" else index, lines)
-    report = await asyncio.to_thread(verify_log, path, root_public=pins.root, log_public=pins.log)
+    report = verify_log(path, root_public=pins.root, log_public=pins.log, remembered=known)
     lines = tuple(
         safe(
             f"{'entry ' + str(bad.index) if bad.index is not None else 'log'}: {bad.verdict}: {bad.detail}. "
@@ -83,26 +89,25 @@ async def verify(path: Path, pins: Pins, index: int | None) -> VerifyView:
             400,
         )
         for bad in report.bad[:20]
-    ) or (f"{report.checked} entries, signatures, lineage, tree and head are sound",)
+    ) or (f"{report.checked} entries, signatures, lineage, tree and head are sound", *known.lines())
     first = report.bad[0].index if report.bad else None
     return VerifyView(str(report.verdict), report.checked, first, lines)
 
 
 @dataclass(frozen=True)
 class Pins:
-    """The keys that a home's ledger is held against."""
+    """What a home's ledger is held against: the public keys, and where an earlier head is remembered."""
 
     root: bytes
     log: bytes
+    home: Home
 
 
 def pins_of(home: Home) -> Pins:
-    """The pinned public keys. Raises `CouncilError` with one sentence when there are none."""
-    path = home.keys / "pins.json"
-    try:
-        raw = json.loads(path.read_text(encoding="ascii"))
-        return Pins(bytes.fromhex(raw["root"]), bytes.fromhex(raw["log"]))
-    except FileNotFoundError:
-        raise CouncilError(f"{path} is missing; there is no key to hold the ledger against") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise CouncilError(f"{path} cannot be read: {error}") from None
+    """The pinned public keys. Raises `HomeUnusable` with one sentence when there are none."""
+    return Pins(*read_pins(home.keys), home)
+
+
+def begun(home: Home) -> bool:
+    """Whether there is a ledger to verify; one that is gone but remembered is to be told, not passed over."""
+    return home.ledger.is_file() or Remembered.of(home.keys, home.board).size > 0

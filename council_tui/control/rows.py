@@ -11,7 +11,7 @@ from council_tui.domain.hierarchy import PARENTS
 from council_tui.domain.text import safe
 
 if TYPE_CHECKING:
-    from council_tui.board.projection import Agent, Card, Tables
+    from council_tui.board.projection import Agent, Card, Run, Tables
     from council_tui.control.views import Health
 
 _PHASE_HEALTH: dict[str, Health] = {
@@ -68,6 +68,7 @@ def agents_of(tables: Tables, hermes: str, *, alive: bool) -> tuple[AgentView, .
 def _agent(tables: Tables, agent: Agent, parent: str, children: int, alive: bool) -> AgentView:
     run = tables.runs.get(agent.run)
     ended = agent.ended or (run is not None and run.ended is not None)
+    lived, fail, reason = end_of(run)
     return AgentView(
         name=agent.name,
         label=agent.label,
@@ -81,7 +82,20 @@ def _agent(tables: Tables, agent: Agent, parent: str, children: int, alive: bool
         children=children,
         enforcement=agent.enforcement,
         status=agent.status,
+        ended=ended or not alive,
+        lived_seconds=lived,
+        fail=fail,
+        reason=reason,
     )
+
+
+def end_of(run: Run | None) -> tuple[float | None, str, str]:
+    """(seconds lived, fail or block kind, why) of a run; nothing of one that has not ended."""
+    if run is None or run.ended is None:
+        return None, "", ""
+    lived = (datetime.fromisoformat(run.ended) - datetime.fromisoformat(run.started)).total_seconds()
+    fail = "" if run.outcome in (None, "done") else run.outcome
+    return max(0.0, lived), fail, safe(run.reason, 300)
 
 
 def cards_of(tables: Tables) -> tuple[CardView, ...]:

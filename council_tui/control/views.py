@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting"]
-"""One word per state of an agent; glyphs and colours only repeat it."""
+from council_tui.domain.errors import CouncilError
+
+Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "unknown"]
+"""One word per state of an agent; glyphs and colours only repeat it. `unknown`: the council cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,15 @@ class AgentView:
     status: str = ""
     """What the agent last said of itself; already safe to show."""
     started_seconds: float = 0.0
-    """How long it has lived."""
+    """How long it has lived so far; `lived_seconds` once it has ended."""
+    ended: bool = False
+    """Nothing of it lives any more, whatever its health says of how that came."""
+    lived_seconds: float | None = None
+    """How long it lived, as far as the board knows."""
+    fail: str = ""
+    """What ended its run badly: a fail or block kind."""
+    reason: str = ""
+    """Why; safe to show."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +143,8 @@ class RoomView:
     """What only a person can end."""
     note: str = ""
     """One line above the footer; empty for none."""
-
-    def count(self, health: str) -> int:
-        """How many agents are in this health."""
-        return sum(1 for agent in self.agents if agent.health == health)
+    failed: int = 0
+    """Cards of this fleet that failed."""
 
 
 @dataclass(frozen=True)
@@ -225,10 +233,14 @@ class QuitOutcome:
     lines: tuple[str, ...] = field(default=())
 
 
+class CouncilGone(CouncilError):
+    """The council behind a door has ended; nothing more will come through it."""
+
+
 class CouncilDoor(Protocol):
     """What a front end may ask of a council, whether it owns the supervisor or is attached to one.
 
-    Every call answers fast or raises `CouncilError` with one sentence.
+    Every call answers fast or raises `CouncilError` with one sentence; `CouncilGone` when it has ended.
     """
 
     async def room(self) -> RoomView:

@@ -60,7 +60,7 @@ def check_size(order: Order, below: Sequence[Order], context: SpawnContext | Non
     size = sum(len(part.model_dump_json().encode("utf-8", "replace")) for part in (order, *below))
     size += len(context.model_dump_json().encode("utf-8", "replace")) if context is not None else 0
     if size > MOST_TOLD:
-        among = f" and the orders for its {len(below)} microsharks" if below else ""
+        among = f", the orders for its {len(below)} microsharks included," if below else ""
         raise Refused(
             "order",
             f"what {order.id} is told{among} has {size:,} bytes, and {MOST_TOLD:,} fit into a message; "

@@ -17,6 +17,7 @@ from council_tui.domain.hierarchy import PARENTS
 from council_tui.domain.ids import LABEL
 from council_tui.domain.order import CONTAINERS, FAULTS, Order
 from council_tui.domain.text import safe
+from council_tui.fleet.lacking import SHARED
 from council_tui.fleet.spawn_context import (
     FAMILIES,
     Defaults,
@@ -171,7 +172,9 @@ def _read_envelope(draft: Draft, defaults: Defaults, notes: Notes) -> None:
     merged = {key: value for key, value in {**defaults.envelope, **own}.items() if key in ENVELOPE_KEYS}
     origin = {key: ("defaults", "envelope", key) for key in defaults.envelope if key not in own}
     derived = {key: value for key, value in _derivable(draft).items() if key not in merged}
-    filled = {**merged, **derived, "derived": list(derived)}
+    # What neither envelope has is told by `lacking`, once for all children.
+    stand_in = {key: value for key, value in PLACEHOLDER_ENVELOPE.items() if key in SHARED}
+    filled = {**stand_in, **merged, **derived, "derived": list(derived)}
     if "output_schema" not in filled:
         notes.add((*path, "output_schema"), f"is missing; expected {EXPECTED['output_schema']}")
     draft.envelope = check(Envelope, filled, path, notes, origin)

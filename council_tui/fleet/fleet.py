@@ -15,20 +15,22 @@ from council_tui.domain.events import Event, EventKind
 from council_tui.domain.hierarchy import PARENTS, child_kind
 from council_tui.domain.lifecycle import Outcome, Phase, Signal
 from council_tui.domain.order import Order
+from council_tui.fleet.closing import OFFICE_PATIENCE, finish
 from council_tui.fleet.dispatch import look, may_retry, retry_delay, unfinished
 from council_tui.fleet.offices import OFFICES
-from council_tui.fleet.outcome import Ending, ending
 from council_tui.fleet.plan import Limits, Plan
-from council_tui.ledger.verify import verify_log
+from council_tui.fleet.sizes import messages
 
 if TYPE_CHECKING:
     from council_tui.board.projection import Card
+    from council_tui.fleet.outcome import Ending
     from council_tui.supervisor.seat import Seat
     from council_tui.supervisor.supervisor import Supervisor
 
 K = EventKind
 BUDGET_WARNING = 0.8
-OFFICE_PATIENCE = 60.0
+ORDER_PATIENCE = 60.0
+"""Seconds an office has to make cards of one message of orders."""
 
 
 _TURNS = frozenset(
@@ -78,7 +80,20 @@ class Fleet:
     # beginning
 
     async def start(self) -> None:
-        """Open the three offices and hand each its orders. Raises `CouncilError` when an office does not open."""
+        """Open the three offices and hand each its orders, within --timeout.
+
+        Raises `CouncilError` when an office does not open.
+        """
+        left = None if self._timeout is None else max(0.0, self._timeout - (self.sup.clock() - self._began))
+        try:
+            async with asyncio.timeout(left) as opening:
+                await self._open()
+        except TimeoutError:
+            if not opening.expired():
+                raise
+            raise CouncilError(f"the fleet did not open within --timeout {self._timeout:g}") from None
+
+    async def _open(self) -> None:
         board = self.sup.board
         if self.plan is not None:
             old = [c for c in board.tables.cards.values() if c.state in _CLOSED]
@@ -118,7 +133,8 @@ class Fleet:
         seat = self.office(kind)
         if not orders or seat is None or seat.peer is None:
             return
-        await seat.peer.call("order", {"orders": [o.model_dump(mode="json") for o in orders]})
+        for some in messages(orders):
+            await seat.peer.call("order", {"orders": some}, ORDER_PATIENCE)
 
     def office(self, kind: str) -> Seat | None:
         """The living office of this kind."""
@@ -152,7 +168,7 @@ class Fleet:
         seat = self.office(order.parent)
         if seat is None or seat.peer is None:
             raise Refused("parent", f"{order.parent} has no office open")
-        answer = await seat.peer.call("order", {"orders": [order.model_dump(mode="json")]})
+        answer = await seat.peer.call("order", {"orders": [order.model_dump(mode="json")]}, ORDER_PATIENCE)
         return str(answer["cards"][0])
 
     # dispatch
@@ -164,8 +180,10 @@ class Fleet:
 
     async def _wait(self, at_most: float) -> None:
         self._changed.clear()
+        # Not wait_for: up to Python 3.11 it drops a cancellation that comes together with the event.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), at_most)
+            async with asyncio.timeout(at_most):
+                await self._changed.wait()
 
     def pause(self, paused: bool) -> None:
         """Hold dispatch back, or go on."""
@@ -240,7 +258,8 @@ class Fleet:
             seat = await self._bear(card)
             if seat is not None:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(seat.born.wait(), BIRTH_PATIENCE)
+                    async with asyncio.timeout(BIRTH_PATIENCE):
+                        await seat.born.wait()
 
     async def _bear(self, card: Card) -> Seat | None:
         """One birth; a refusal is the card's to tell."""
@@ -308,14 +327,16 @@ class Fleet:
         if self._spent or self._draining:
             return
         elapsed = self._elapsed
-        if self._timeout is not None and elapsed > self._timeout:
-            self._stop_all(f"the fleet ran longer than --timeout {self._timeout:g}", None)
-        elif self._minutes is not None and elapsed > self._minutes * 60:
-            self._spent = True
-            self._stop_all(f"the budget of {self._minutes:g} minutes is spent", "budget")
-        elif self._minutes is not None and not self._warned and elapsed > BUDGET_WARNING * self._minutes * 60:
+        minutes = self._minutes
+        if minutes is not None and not self._warned and elapsed > BUDGET_WARNING * minutes * 60:
             self._warned = True
             self.sup.board.append(Draft(K.BUDGET_WARNING, self.sup.hermes, data={"used": BUDGET_WARNING}))
+        # Whoever gave a timeout waits by the clock: a pause of ours is no excuse before them.
+        if self._timeout is not None and self.sup.clock() - self._began > self._timeout:
+            self._stop_all(f"the fleet ran longer than --timeout {self._timeout:g}", None)
+        elif minutes is not None and elapsed > minutes * 60:
+            self._spent = True
+            self._stop_all(f"the budget of {minutes:g} minutes is spent", "budget")
 
     def _stop_all(self, reason: str, block: str | None) -> None:
         """End what runs and close what waits."""
@@ -353,68 +374,7 @@ class Fleet:
 
     async def finish(self, fault: str = "") -> Ending:
         """Report, close the offices, audit, verify the ledger, and weigh it all."""
-        report = await self._report() if self.plan is not None and not fault else None
-        await self._close_offices()
-        audit = self.sup.audit()
-        checked = await asyncio.to_thread(verify_log, self.sup.home.ledger, root_public=self.sup.root_public)
-        ledger = {"size": checked.size, "root": checked.root, "verdict": str(checked.verdict)}
-        end = ending(
-            self.sup.board.tables.cards.values(),
-            audit=audit,
-            ledger=ledger,
-            budget=self.budget(),
-            interrupted=self.interrupted,
-            fault=fault,
-            report=report,
-        )
-        await self.sup.board.append(Draft(K.FLEET_ENDED, self.sup.hermes, data=end.as_json()))
-        return end
-
-    async def _close_offices(self) -> None:
-        offices = [seat for seat in self.sup.seats.values() if seat.kind in PARENTS]
-        for seat in offices:
-            if seat.peer is not None and seat.state.phase is Phase.RUNNING:
-                seat.peer.notify("close")
-        for seat in offices:
-            try:
-                await asyncio.wait_for(seat.ended.wait(), OFFICE_PATIENCE)
-            except TimeoutError:
-                await self.sup.signal(seat, Signal.CANCELLED, {"reason": "the office did not close"})
-                await seat.ended.wait()
-
-    async def _report(self) -> str | None:
-        """Let OpenClaw's office render what people read, and sign it."""
-        seat = self.office("openclaw")
-        if seat is None or seat.peer is None:
-            return None
-        cards = [c for c in self.sup.board.tables.cards.values() if c.kind != "office"]
-        facts = {
-            "fleet": self.name,
-            "workdir": self.sup.workdir,
-            "at": self.sup.board.now(),
-            "cards": [_card_facts(card) for card in cards],
-        }
-        answer = await seat.peer.call("render", facts)
-        entry = await self.sup.ledger.append(str(answer["entry"]).encode())
-        stamp = self.sup.board.now().replace(":", "").replace("-", "")[:15]
-        path = self.sup.home.reports / f"{self.name}-{stamp}.md"
-        path.write_text(str(answer["markdown"]), encoding="utf-8")
-        data = {"path": str(path), "entry": entry.index, "sha256": answer["sha256"]}
-        self.sup.log(seat, K.REPORT_WRITTEN, data)
-        return str(path)
+        return await finish(self, fault)
 
 
 _CLOSED = (CardState.DONE, CardState.FAILED, CardState.BLOCKED)
-
-
-def _card_facts(card: Card) -> dict[str, Any]:
-    result = {key: card.result.get(key) for key in ("findings", "evidence", "recommendation") if card.result.get(key)}
-    return {
-        "title": card.title,
-        "state": str(card.state),
-        "why": card.fail or card.block,
-        "agent": card.agent,
-        "entry": card.entry,
-        "reason": card.reason,
-        "result": result,
-    }

@@ -47,8 +47,8 @@ class Ending:
 
 
 def clean(audit: dict[str, Any], ledger: dict[str, Any]) -> bool:
-    """Whether nothing is left: no process, no claim, no unsigned report, and a ledger that verifies."""
-    left = any(audit.get(key) for key in ("descendants", "open_claims", "unsigned_reports"))
+    """Whether nothing is left: no process, claim, unsigned report or file, and a ledger that verifies."""
+    left = any(audit.get(key) for key in ("descendants", "open_claims", "unsigned_reports", "slices"))
     return not left and ledger.get("verdict") == "VALID"
 
 

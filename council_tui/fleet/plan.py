@@ -23,8 +23,10 @@ from council_tui.fleet.child import (
     note_schema,
     read_child,
 )
+from council_tui.fleet.lacking import note_lacking
 from council_tui.fleet.parents import check_types, read_parents
 from council_tui.fleet.relations import check_relations, ordered
+from council_tui.fleet.sizes import check_sizes
 from council_tui.fleet.spawn_context import FAMILIES, PLACEHOLDERS, Defaults
 from council_tui.fleet.words import check, mapping, nearest, show, unknown_keys
 from council_tui.fleet.yaml_lines import Notes, Unreadable, read_yaml
@@ -163,6 +165,7 @@ def _read(value: object, source: str, notes: Notes) -> Plan | None:
     mbti = read_parents(raw, notes)
     orders = _read_children(raw.get("children"), _read_defaults(raw, notes), notes)
     check_types(orders, mbti, raw, notes)
+    check_sizes(orders, raw, notes)
     if notes.found or top is None or limits is None or budget is None:
         return None
     bounds = Limits(**limits.model_dump())
@@ -219,5 +222,6 @@ def _read_children(value: object, defaults: Defaults, notes: Notes) -> tuple[Ord
         notes.add(("children",), f"{said}; expected a list with at least one, like '- id: unit-tests'")
         return ()
     drafts = [read_child(item, ("children", index), defaults, notes) for index, item in enumerate(value)]
+    note_lacking(value, defaults.envelope, notes)
     check_relations(drafts, notes)
     return () if notes.found else tuple(draft.order() for draft in ordered(drafts))

@@ -1,17 +1,17 @@
 """The objects that `--json` prints, as models: their JSON Schema ships with the package.
 
-One object a line. What agents say is escaped down to ASCII, so that no control character of theirs
-reaches a terminal.
+One object a line; what they share is in `line`, what tells of no fleet in `machine_lines`.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
+
+from council_tui.headless.line import Line, Part, now
+from council_tui.headless.machine_lines import DoctorLine, ReportLine, ShippedLine
 
 if TYPE_CHECKING:
     from council_tui.control.reading import CardPage, Snapshot
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
     from council_tui.fleet.plan import Plan
 
 Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting"]
-
-
-class Line(BaseModel):
-    """What every object has."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    v: Literal[1] = 1
-    """Rises when a field changes its meaning or goes away."""
-    seq: Annotated[int, Field(ge=0)]
-    """Of the last event that the object knows of; 0 where there is none."""
-    at: str
-    """RFC 3339 UTC."""
-
-    def line(self) -> str:
-        """The object as one line of ASCII, `type` first, with its end of line."""
-        raw = self.model_dump(mode="json")
-        return json.dumps({"type": raw.pop("type"), **raw}) + "\n"
-
-
-class Part(BaseModel):
-    """A part of an object."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FleetPart(Part):
@@ -229,11 +205,6 @@ class VerdictLine(Line):
     lines: list[str]
 
 
-def now() -> str:
-    """RFC 3339 UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def snapshot_line(picture: Snapshot) -> SnapshotLine:
     """A home at one moment."""
     fleet = picture.fleet
@@ -335,7 +306,17 @@ def verdict_line(found: VerifyView) -> VerdictLine:
 
 
 AnyLine = Annotated[
-    SnapshotLine | EventLine | SummaryLine | MistakesLine | PlanLine | CardLine | EntryLine | VerdictLine,
+    SnapshotLine
+    | EventLine
+    | SummaryLine
+    | MistakesLine
+    | PlanLine
+    | CardLine
+    | EntryLine
+    | VerdictLine
+    | ShippedLine
+    | ReportLine
+    | DoctorLine,
     Field(discriminator="type"),
 ]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from council_tui.headless.lines import Line
+    from council_tui.headless.line import Line
 
 
 def rendered(lines: Iterable[Text]) -> str:

@@ -21,6 +21,8 @@ _PAGE = 500
 
 def _need_ledger(home: Home) -> None:
     if not home.ledger.is_file():
+        if proof.begun(home):
+            raise reading.NothingHere(f"the ledger of {home.root} is gone; council verify says what is known of it")
         where = f"no ledger here yet (looked in {home.root})"
         raise reading.NothingHere(f"{where}; start a fleet: council --run repo-audit")
 
@@ -55,7 +57,8 @@ def ledger(home: Home, *, json: bool) -> int:
 
 def verify(home: Home, entry: int | None, *, json: bool) -> int:
     """Hold one entry, or the whole ledger, against the pinned keys; 0 only when it is VALID."""
-    _need_ledger(home)
+    if not proof.begun(home):
+        _need_ledger(home)
     found = asyncio.run(proof.verify(home.ledger, proof.pins_of(home), entry))
     good = found.verdict == "VALID"
     if json:

@@ -131,7 +131,7 @@ class Run:
         try:
             end = await self._fleet()
         except asyncio.CancelledError:
-            code, sentence = INTERRUPTED, f"{self._reason} before the fleet had started; nothing is left"
+            code, sentence = INTERRUPTED, f"{self._reason or 'interrupted'} before anything was started"
         except HomeOwned as error:
             code, sentence = BAD_INPUT, f"{error}; `council` attaches to it"
         except HomeUnusable as error:
@@ -176,7 +176,8 @@ class Run:
         self._out.finish()
         await self._first(self._written, self._stop)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._written.wait(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._written.wait()
 
     @staticmethod
     async def _first(*events: asyncio.Event, task: asyncio.Task[Any] | None = None) -> None:

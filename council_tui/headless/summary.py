@@ -56,6 +56,7 @@ def _audit(audit: dict[str, Any]) -> Iterator[Text]:
         ("descendants", "still alive"),
         ("open_claims", "still claimed"),
         ("unsigned_reports", "done without a signed report"),
+        ("slices", "not cleared away"),
     ):
         if left := audit.get(key):
             yield Text(f"{words}: {', '.join(map(str, left))}", BAD)

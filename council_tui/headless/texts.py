@@ -10,37 +10,47 @@ from rich.text import Text
 
 from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
-from council_tui.headless.printing import show, show_value
+from council_tui.headless.line import now
+from council_tui.headless.machine_lines import ReportLine, ShippedLine
+from council_tui.headless.printing import show, show_json, show_value
 from council_tui.headless.signs import STRONG
 
 if TYPE_CHECKING:
     from council_tui.board.home import Home
 
 
-def report(home: Home) -> int:
+def report(home: Home, *, json: bool) -> int:
     """The Markdown report that was written last."""
     from council_tui.control.reading import newest_report
 
     path = newest_report(home)
-    for line in path.read_text(encoding="utf-8").splitlines():
+    text = path.read_text(encoding="utf-8")
+    if json:
+        show_json(ReportLine(seq=0, at=now(), path=str(path), markdown=text))
+        return 0
+    for line in text.splitlines():
         sys.stdout.write(safe(line, 20_000) + "\n")
     return 0
 
 
-def plans(name: str | None) -> int:
+def plans(name: str | None, *, json: bool) -> int:
     """The shipped plans, or one of them as YAML."""
     from council_tui.fleet.plan import shipped_plans, shipped_summary
     from council_tui.fleet.words import nearest
 
     names = shipped_plans()
-    if name is None:
-        longest = max(map(len, names))
-        show(Text.assemble((f"{known:<{longest}}  ", STRONG), shipped_summary(known)) for known in names)
-        return 0
-    if name not in names:
+    if name is not None and name not in names:
         guess = nearest(name, names) or f"; there are: {', '.join(names)}"
         raise CouncilError(f"there is no shipped plan {safe(name, 60)!r}{guess}")
-    sys.stdout.write(resources.files("council_tui.plans").joinpath(f"{name}.yaml").read_text("utf-8"))
+    text = resources.files("council_tui.plans").joinpath(f"{name}.yaml").read_text("utf-8") if name else None
+    if json:
+        for known in [name] if name else names:
+            show_json(ShippedLine(seq=0, at=now(), name=known, summary=shipped_summary(known), yaml=text))
+    elif text is not None:
+        sys.stdout.write(text)
+    else:
+        longest = max(map(len, names))
+        show(Text.assemble((f"{known:<{longest}}  ", STRONG), shipped_summary(known)) for known in names)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 PACKET = 64 * 1024
 LOOK_SECONDS = 0.05
+PING_SECONDS = 1.0
+"""Between two looks at the nursery."""
+WAKE_SECONDS = 2.0
+"""Of silence, after which the nursery is told to go on: somebody may have stopped it."""
+DEAF_SECONDS = 10.0
+"""Of silence, after which it is ended; whoever waits for it would wait for ever."""
+FIRST_SECONDS = 60.0
+"""The same before its first word: it imports, on a machine that may be busy."""
 
 
 class HostFailed(CouncilError):
@@ -51,6 +60,10 @@ class LocalHost:
         self._living: dict[int, int] = {}
         """Start time of every runner by its pid."""
         self._watch: asyncio.Task[None] | None = None
+        self._vigil: asyncio.Task[None] | None = None
+        self._heard_at = 0.0
+        """When the nursery last said anything, on the loop's clock."""
+        self._answered = False
         self.on_exit: Callable[[int, int | None], None] = lambda pid, status: None
         """Called with (pid, raw wait status) when a runner has ended; None when nobody could wait for it."""
         self.on_clean: Callable[[int], None] = lambda pid: None
@@ -80,27 +93,69 @@ class LocalHost:
         theirs.close()
         ours.setblocking(False)
         self._socket = ours
-        asyncio.get_running_loop().add_reader(ours, self._read)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(ours, self._read)
+        self._vigil = loop.create_task(self._keep_awake(self._process.pid))
 
     async def spawn(self, spec: RunnerSpec) -> Started:
         """Start a runner. Raises `HostFailed`."""
         if self._socket is None:
             raise HostFailed("the nursery is not running")
-        self._next_id += 1
-        future: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
-        self._waiting[self._next_id] = future
-        packet = json.dumps({"fork": asdict(spec), "id": self._next_id}).encode()
         loop = asyncio.get_running_loop()
+        self._next_id += 1
+        ident = self._next_id
+        future: asyncio.Future[Started] = loop.create_future()
+        self._waiting[ident] = future
+        packet = json.dumps({"fork": asdict(spec), "id": ident}).encode()
+        waits: set[asyncio.Future[Any]] = {future}
+        sending = None
+        if self._sending.locked() or not self._sent(packet):
+            sending = loop.create_task(self._send(packet))
+            waits.add(sending)
         try:
-            # One after another: a loop waits for a socket to take more on behalf of one sender only.
-            async with self._sending:
-                if self._socket is not None:
-                    await loop.sock_sendall(self._socket, packet)
-        except OSError as error:
-            raise HostFailed(f"the nursery does not answer: {error.strerror}") from None
-        started = await future
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if sending is not None and sending.done() and (error := sending.exception()) and not future.done():
+                raise HostFailed(f"the nursery does not answer: {error}")
+            started = await future
+        finally:
+            if sending is not None:
+                # A nursery that is gone takes no more, and whoever waits for it to do so would wait for ever.
+                sending.cancel()
+            self._waiting.pop(ident, None)
         loop.call_soon(self._tell, started.pid)
         return started
+
+    def _sent(self, packet: bytes) -> bool:
+        """Send what the socket takes at once."""
+        try:
+            return self._socket is not None and self._socket.send(packet) == len(packet)
+        except OSError:
+            return False
+
+    async def _send(self, packet: bytes) -> None:
+        # One after another: a loop waits for a socket to take more on behalf of one sender only.
+        async with self._sending:
+            if self._socket is not None:
+                await asyncio.get_running_loop().sock_sendall(self._socket, packet)
+
+    async def _keep_awake(self, pid: int) -> None:
+        """A nursery that somebody stopped is woken; one that stays deaf is ended, which is noticed."""
+        loop = asyncio.get_running_loop()
+        nursery = guard.read_process(pid)
+        last = self._heard_at = loop.time()
+        while self._socket is not None and nursery is not None:
+            # When the queue is full it has enough to answer.
+            self._sent(b'{"ping": 1}')
+            await asyncio.sleep(PING_SECONDS)
+            now = loop.time()
+            # Time in which we ourselves stood still is no silence of others.
+            self._heard_at += max(0.0, now - last - 2 * PING_SECONDS)
+            last = now
+            if now - self._heard_at > (DEAF_SECONDS if self._answered else FIRST_SECONDS):
+                guard.send(nursery, signal.SIGKILL)
+                self._lost()
+            elif now - self._heard_at > WAKE_SECONDS:
+                guard.send(nursery, signal.SIGCONT)
 
     def _tell(self, pid: int) -> None:
         for message in self._early.pop(pid, ()):
@@ -117,10 +172,13 @@ class LocalHost:
             if not packet:
                 self._lost()
                 return
+            self._heard_at, self._answered = asyncio.get_running_loop().time(), True
             self._take(json.loads(packet))
 
     def _take(self, message: dict[str, Any]) -> None:
         pid = message.get("exit", message.get("clean"))
+        if "pong" in message:
+            return
         if pid in self._early:
             self._early[pid].append(message)
         elif "exit" in message:
@@ -137,6 +195,8 @@ class LocalHost:
                 future.set_result(Started(message["pid"], message["start_time"]))
 
     def _lost(self) -> None:
+        if self._socket is None:
+            return
         self._drop()
         for future in self._waiting.values():
             if not future.done():
@@ -158,21 +218,29 @@ class LocalHost:
 
     def _drop(self) -> None:
         if self._socket is not None:
-            asyncio.get_running_loop().remove_reader(self._socket)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._socket)
+            # Someone may be waiting to send; the descriptor's next owner must not be taken for this one.
+            loop.remove_writer(self._socket)
             self._socket.close()
             self._socket = None
 
     async def close(self, patience: float = 5.0) -> None:
         """Let the nursery go; it leaves once its last runner has."""
         self._drop()
-        if self._watch is not None:
-            self._watch.cancel()
+        for task in (self._watch, self._vigil):
+            if task is not None:
+                task.cancel()
         process = self._process
         if process is None:
             return
         loop = asyncio.get_running_loop()
+        ending = loop.run_in_executor(None, process.wait)
+        # One that was stopped could not see that it is not needed any more.
+        process.send_signal(signal.SIGCONT)
         try:
-            await asyncio.wait_for(loop.run_in_executor(None, process.wait), patience)
+            async with asyncio.timeout(patience):
+                await asyncio.shield(ending)
         except TimeoutError:
             process.kill()
-            process.wait()
+            await ending

@@ -5,8 +5,9 @@ it, and then only forks, waits and tells. It is a subreaper too: when a runner i
 guarded falls to the nursery, and the nursery ends it. It outlives a supervisor as long as runners live.
 
 Protocol: one JSON object a packet on a SOCK_SEQPACKET pair.
-in:  {"fork": {...RunnerSpec}, "id": n}
+in:  {"fork": {...RunnerSpec}, "id": n} | {"ping": n}
 out: {"id": n, "pid": p, "start_time": t} | {"id": n, "error": text} | {"exit": p, "status": raw} | {"clean": p}
+     {"pong": n}
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ class Nursery:
                 os.kill(pid, signal.SIGCONT)
             return
         request = json.loads(packet)
+        if "ping" in request:
+            self._tell({"pong": request["ping"]})
+            return
         try:
             pid = self._fork(RunnerSpec(**request["fork"]))
         except OSError as error:

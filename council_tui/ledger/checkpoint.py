@@ -18,7 +18,7 @@ MAX_NOTE = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A head whose signature was checked."""
+    """A head that is trusted: its signature was checked, or it was remembered."""
 
     origin: str
     size: int

@@ -16,7 +16,7 @@ from nacl.bindings import crypto_core_ed25519_is_valid_point
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
-from council_tui.domain.errors import CouncilError
+from council_tui.domain.errors import HomeUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
 
-class KeyUnusable(CouncilError):
+class KeyUnusable(HomeUnusable):
     """A key file that must not be used, and what to do about it."""
 
 

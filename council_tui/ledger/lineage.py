@@ -25,8 +25,19 @@ if TYPE_CHECKING:
 OPEN_GRANT_DEPTH = 2
 """From this depth up an empty capability list means everything."""
 
+_EARLIER, _LATER = 7 * 86_400, 1000 * 86_400
+"""Seconds by which a grant begins before and ends after its signing."""
 _SHORT = 8
 """Bytes kept of each leaf hash: enough to tell a replayed entry from a second one for the same place."""
+
+
+def validity(now: int, low: int = 0, high: int = MAX_INT - 1) -> tuple[int, int]:
+    """(not_before, not_after) of a grant signed now, inside its granter's own; all unix seconds.
+
+    Authority ends by a revocation, at a place in the log. This only bounds what a lost key is good for, and is
+    so wide that a clock which was set, or a machine which slept, takes nobody's authority away.
+    """
+    return max(low, now - _EARLIER), min(high, now + _LATER)
 
 
 @dataclass(slots=True)

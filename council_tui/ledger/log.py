@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from council_tui.board.database import Writer
 from council_tui.ledger import store
-from council_tui.ledger.checkpoint import open_checkpoint, origin_of, sign_checkpoint, usable_origin
+from council_tui.ledger.checkpoint import Checkpoint, open_checkpoint, origin_of, sign_checkpoint, usable_origin
 from council_tui.ledger.envelope import open_strict
 from council_tui.ledger.lineage import Lineage
 from council_tui.ledger.merkle import EMPTY_ROOT, Tree
+from council_tui.ledger.remembered import Comparison, Remembered
 from council_tui.ledger.store import LedgerUnusable
-from council_tui.ledger.verdicts import BadEntry
+from council_tui.ledger.verdicts import BadEntry, Verdict
+from council_tui.ledger.verify import BadReport, Report, verify_log
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,21 +49,30 @@ class Ledger:
         self._failure: str | None = None
 
     @classmethod
-    async def open(cls, path: Path, log_key: Key, root_public: bytes, origin: str | None = None) -> Ledger:
+    async def open(
+        cls,
+        path: Path,
+        log_key: Key,
+        root_public: bytes,
+        origin: str | None = None,
+        remembered: Remembered | None = None,
+    ) -> Ledger:
         """Open the log, made on first use, and take up lineage and tree from its entries.
 
         `origin` is the log's name, by default derived from its key. Raises `LedgerUnusable` when the file
-        belongs to another key or name, or its entries are not those of its signed head.
+        belongs to another key or name, its entries are not those of its signed head, or it does not lead from
+        what is `remembered` of it.
         """
+        known = remembered or Remembered()
         if origin is not None and not usable_origin(origin):
             raise LedgerUnusable(f"{origin!r} cannot be a log's name: 1 to 200 characters, no blanks and no plus sign")
-        new = _make(path)
+        new = _make(path, known)
         writer = Writer(path, store.SCHEMA, synchronous="FULL")
         await writer.start()
         try:
             name = origin or origin_of(log_key.public)
             await writer.submit(lambda db: _found(db, name, log_key))
-            lineage, tree = await asyncio.to_thread(_resume, path, log_key, root_public, origin)
+            lineage, tree = await asyncio.to_thread(_resume, path, log_key, root_public, origin, known)
         except BaseException:
             await writer.close()
             raise
@@ -78,6 +89,22 @@ class Ledger:
     def root(self) -> str:
         """Hex root over the entries on disk."""
         return self._root.hex()
+
+    @property
+    def head(self) -> Checkpoint:
+        """The head over the entries on disk."""
+        return Checkpoint(self.origin, self._size, self._root)
+
+    async def audit(self) -> Report:
+        """Audit the file, and hold it against what was written to it; a file that is gone or damaged is a finding."""
+        root, log, known = self.lineage.root_public, self._key.public, Remembered(self.head)
+        try:
+            found = await asyncio.to_thread(verify_log, self.path, root_public=root, log_public=log, remembered=known)
+        except LedgerUnusable as error:
+            return _failed(Report(Verdict.VALID, 0, 0, EMPTY_ROOT.hex()), Verdict.STORE_MISMATCH, str(error))
+        if found.verdict is Verdict.VALID and (found.size, found.root) != (self.size, self.root):
+            return _failed(found, Verdict.ROOT_MISMATCH, f"someone else added to {self.path}")
+        return found
 
     def head_of(self, agent: str) -> tuple[int, str | None]:
         """(seq, prev) that this agent's next entry must have."""
@@ -129,8 +156,10 @@ class Ledger:
             self._failure = f"{self.path} could not be written: {error}; make room or mend the disk, then start again"
 
 
-def _make(path: Path) -> bool:
+def _make(path: Path, known: Remembered) -> bool:
     """Create the file for its owner alone; False when it exists."""
+    if known.size and not path.exists():
+        raise _not_the_same(path, known, BadEntry(Verdict.ROLLBACK, f"it is gone, and had {known.size} entries"))
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -157,28 +186,48 @@ def _found(db: sqlite3.Connection, origin: str, log_key: Key) -> None:
     db.execute("INSERT INTO head (one, size, note) VALUES (1, 0, ?)", (note,))
 
 
-def _resume(path: Path, log_key: Key, root_public: bytes, origin: str | None) -> tuple[Lineage, Tree]:
+def _failed(found: Report, verdict: Verdict, detail: str) -> Report:
+    """The report with this one finding about the log as a whole."""
+    bad = BadReport(None, "", verdict, detail, verdict.next_step)
+    return replace(found, verdict=verdict, bad=(bad,), bad_total=1)
+
+
+def _not_the_same(path: Path, known: Remembered, finding: BadEntry) -> LedgerUnusable:
+    files = ", ".join(str(file) for file in known.files if file.exists())
+    away = f"{path} and with it {files}" if files else str(path)
+    return LedgerUnusable(f"{path}: {finding}; restore it from a copy, or move {away} away to begin anew")
+
+
+def _resume(
+    path: Path, log_key: Key, root_public: bytes, origin: str | None, known: Remembered
+) -> tuple[Lineage, Tree]:
     """Lineage and tree from the entries; their signatures are covered by the head that we signed."""
     with store.snapshot(path) as db:
         fixed = store.meta(db)
         stored = fixed.get("origin", "")
         if fixed.get("key") != log_key.public.hex() or (origin is not None and origin != stored):
             raise LedgerUnusable(f"{path} belongs to another log key or name; put its own key back")
-        lineage, tree = Lineage(root_public, stored), Tree()
+        lineage, tree, comparison = Lineage(root_public, stored), Tree(), Comparison(known)
+        comparison.step(tree)
         try:
             for index, _, raw in store.entries(db):
                 opened = open_strict(raw)
                 lineage.check(opened, index, signature=False)
                 lineage.apply(opened, index)
                 tree.append(opened.leaf)
+                comparison.step(tree)
         except BadEntry as error:
             raise LedgerUnusable(f"{path}, entry {tree.size}: {error}. {error.verdict.next_step}") from error
         try:
             head = open_checkpoint(store.head_note(db) or b"", stored, log_key.public)
+            for oddity in store.oddities(db, head.size):
+                raise oddity
         except BadEntry as error:
             raise LedgerUnusable(f"{path}: {error}. {error.verdict.next_step}") from error
     if (head.size, head.root) != (tree.size, tree.root()):
         raise LedgerUnusable(
             f"{path}: its {tree.size} entries are not those of its signed head; restore it from a copy"
         )
+    if (finding := comparison.finding(stored, tree.size)) is not None:
+        raise _not_the_same(path, known, finding)
     return lineage, tree

@@ -15,14 +15,23 @@ if TYPE_CHECKING:
 
 
 class Signer:
-    """Signs one agent's entries in order. `seq` and `prev` are the next entry's, see `Ledger.head_of`."""
+    """Signs one agent's entries in order. `seq` and `prev` are the next entry's, see `Ledger.head_of`.
 
-    def __init__(self, agent: str, key: Key, log: str, seq: int = 0, prev: str | None = None) -> None:
+    A clock that is set back does not make an entry earlier than the one before it, nor than `since` (unix
+    seconds), the beginning of the agent's grant.
+    """
+
+    def __init__(self, agent: str, key: Key, log: str, seq: int = 0, prev: str | None = None, since: int = 0) -> None:
         self.agent = agent
         self.log = log
         self.seq = seq
         self.prev = prev
         self._key = key
+        self._latest = since
+
+    def time(self, at: int) -> int:
+        """The time that an entry signed at this moment (unix seconds) carries."""
+        return max(at, self._latest)
 
     def sign(
         self,
@@ -42,11 +51,12 @@ class Signer:
             agent=self.agent,
             seq=self.seq,
             prev=self.prev,
-            at=at,
+            at=self.time(at),
             subjects=subjects,
             fields=fields or {},
         )
         raw = seal(payload, self._key)
+        self._latest = self.time(at)
         self.prev = leaf_hash(raw).hex()
         self.seq += 1
         return raw

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from council_tui.domain.errors import CouncilError
+from council_tui.domain.errors import HomeUnusable
 from council_tui.ledger.checkpoint import Checkpoint, open_checkpoint, pinned
+from council_tui.ledger.verdicts import BadEntry, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +59,7 @@ CREATE TRIGGER IF NOT EXISTS meta_stays BEFORE DELETE ON meta
 # unique index on leaf, which would let a new row at the end replace an old one.
 
 
-class LedgerUnusable(CouncilError):
+class LedgerUnusable(HomeUnusable):
     """The ledger file cannot be read, written or trusted; the text says what to do."""
 
 
@@ -113,11 +115,44 @@ def entries(
 
     Raises `LedgerUnusable` for rows of types that no ledger holds.
     """
-    where = (-(2**62) if start is None else start, 2**62 if end is None else end)
-    for row in connection.execute("SELECT idx, leaf, raw FROM entry WHERE idx >= ? AND idx < ? ORDER BY idx", where):
+    # Without a bound there is none: a row at the far end of the integers is one that someone put there.
+    bounds = {"idx >= ?": start, "idx < ?": end}
+    where = " AND ".join(bound for bound, value in bounds.items() if value is not None) or "true"
+    values = [value for value in bounds.values() if value is not None]
+    for row in connection.execute(f"SELECT idx, leaf, raw FROM entry WHERE {where} ORDER BY idx", values):
         if not (isinstance(row[0], int) and isinstance(row[1], bytes) and isinstance(row[2], bytes)):
             raise LedgerUnusable("a row of the ledger has a wrong type; restore the file from a copy")
         yield row
+
+
+@functools.cache
+def _schema() -> frozenset[tuple[str, str, str | None]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(SCHEMA)
+        return _objects(made)
+
+
+def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str | None]]:
+    return frozenset(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+
+
+def oddities(connection: sqlite3.Connection, size: int) -> Iterator[BadEntry]:
+    """Whatever the file holds besides entries, nodes and a signed head, or lacks: all that no signature covers.
+
+    `size` is what the row of the head must count.
+    """
+    found, due = _objects(connection), _schema()
+    for kind, name in sorted({item[:2] for item in found ^ due}):
+        here, made = ((kind, name) in {item[:2] for item in objects} for objects in (found, due))
+        how = "is not as it was made" if here and made else "is missing" if made else "does not belong there"
+        yield BadEntry(Verdict.STORE_MISMATCH, f"the {kind} {name} {how}")
+    if (names := sorted(meta(connection))) != ["key", "origin"]:
+        yield BadEntry(Verdict.STORE_MISMATCH, f"the table meta holds {', '.join(names)}, not key and origin")
+    sizes = [row[0] for row in connection.execute("SELECT size FROM head")]
+    if len(sizes) > 1:
+        yield BadEntry(Verdict.STORE_MISMATCH, f"there are {len(sizes)} heads")
+    elif sizes and sizes != [size]:
+        yield BadEntry(Verdict.CACHE_MISMATCH, f"the row of the head counts {sizes[0]} entries, the log {size}")
 
 
 def node(connection: sqlite3.Connection, level: int, index: int) -> bytes:

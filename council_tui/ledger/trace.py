@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from council_tui.ledger import store
 from council_tui.ledger.envelope import open_strict
 from council_tui.ledger.lineage import Lineage
-from council_tui.ledger.merkle import inclusion_proof, leaf_hash, verify_inclusion
+from council_tui.ledger.merkle import Tree, inclusion_proof, leaf_hash, verify_inclusion
+from council_tui.ledger.remembered import Comparison, Remembered
 from council_tui.ledger.store import LedgerUnusable
 from council_tui.ledger.verdicts import BadEntry, Verdict
 
@@ -26,7 +27,7 @@ class Check:
     """One thing that was looked at."""
 
     name: str
-    """envelope, signature, place, authority, kind, lineage, acknowledgement or inclusion."""
+    """envelope, signature, place, authority, kind, lineage, acknowledgement, inclusion or memory."""
     verdict: Verdict
     detail: str
     """What was found, in one sentence; may quote an agent, so it is made safe before it is shown."""
@@ -50,8 +51,16 @@ class EntryReport:
     next_step: str
 
 
-def verify_entry(path: Path, index: int, root_public: bytes, log_public: bytes | None = None) -> EntryReport:
+def verify_entry(
+    path: Path,
+    index: int,
+    root_public: bytes,
+    log_public: bytes | None = None,
+    remembered: Remembered | None = None,
+) -> EntryReport:
     """Check one entry: form, signature, place, authority, its line of grants, and its place under the head.
+
+    With what is `remembered` of the log, also that the head leads from there, as far as the stored nodes tell.
 
     Signatures are checked for this entry and for every grant and acceptance on the way to the root; whether
     all other entries hold is the audit's to say. Raises `LedgerUnusable` when there is no such entry.
@@ -60,19 +69,26 @@ def verify_entry(path: Path, index: int, root_public: bytes, log_public: bytes |
         row = db.execute("SELECT raw FROM entry WHERE idx = ?", (index,)).fetchone()
         if row is None:
             raise LedgerUnusable(f"there is no entry {index}; the ledger at {path} has {store.count(db)}")
-        return _Trace(db, index, row[0], root_public, log_public).run()
+        return _Trace(db, index, row[0], root_public, log_public, remembered).run()
 
 
 class _Trace:
     """The checks of one entry, in the order in which they lean on each other."""
 
     def __init__(
-        self, db: sqlite3.Connection, index: int, raw: bytes, root_public: bytes, log_public: bytes | None
+        self,
+        db: sqlite3.Connection,
+        index: int,
+        raw: bytes,
+        root_public: bytes,
+        log_public: bytes | None,
+        remembered: Remembered | None,
     ) -> None:
         self._db = db
         self._index = index
         self._raw = raw
         self._log_public = log_public
+        self._remembered = remembered
         self._lineage = Lineage(root_public, store.meta(db).get("origin", ""))
         self._checks: list[Check] = []
 
@@ -81,13 +97,27 @@ class _Trace:
             opened = open_strict(self._raw)
         except BadEntry as error:
             self._checks.append(Check("envelope", error.verdict, error.detail))
-            self._step("inclusion", self._inclusion)
+            self._under_the_head()
             return self._report("", "")
         self._checks.append(Check("envelope", Verdict.VALID, f"{len(self._raw)} bytes in the one accepted spelling"))
         self._replay()
         self._claims(opened)
-        self._step("inclusion", self._inclusion)
+        self._under_the_head()
         return self._report(opened.statement.agent, opened.statement.kind)
+
+    def _under_the_head(self) -> None:
+        self._step("inclusion", self._inclusion)
+        if self._remembered is not None:
+            self._step("memory", self._memory)
+
+    def _memory(self) -> str:
+        known = self._remembered or Remembered()
+        head, comparison = store.open_head(self._db, self._log_public), Comparison(known)
+        if known.head is not None and known.head.size <= head.size:
+            comparison.step(Tree.resume(known.head.size, lambda level, at: store.node(self._db, level, at)))
+        if (finding := comparison.finding(head.origin, head.size)) is not None:
+            raise finding
+        return "; ".join(known.lines())
 
     def _report(self, agent: str, kind: str) -> EntryReport:
         verdict = next((check.verdict for check in self._checks if not check.ok), Verdict.VALID)

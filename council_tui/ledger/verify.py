@@ -1,7 +1,7 @@
 """The full audit of a log: everything is computed again from the raw entries, nothing derived is believed.
 
 It streams: memory grows with the number of agents, not of entries. One file alone cannot show that its tail
-was cut off and its head signed anew; that takes a head remembered elsewhere.
+was cut off and its head signed anew; that takes a head remembered elsewhere, see `remembered`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from council_tui.ledger import store
 from council_tui.ledger.envelope import open_strict, pae
 from council_tui.ledger.keys import verify_all
 from council_tui.ledger.lineage import Lineage
-from council_tui.ledger.merkle import Tree, leaf_hash
+from council_tui.ledger.merkle import EMPTY_ROOT, Tree, leaf_hash
+from council_tui.ledger.remembered import Comparison, Remembered
 from council_tui.ledger.trace import Check, EntryReport, verify_entry
 from council_tui.ledger.verdicts import BadEntry, Verdict
 
@@ -76,24 +77,32 @@ def verify_log(
     *,
     root_public: bytes,
     log_public: bytes | None = None,
+    remembered: Remembered | None = None,
     progress: Progress | None = None,
     processes: int = 1,
 ) -> Report:
     """Audit a log file. Raises `LedgerUnusable` when it cannot be read at all.
 
-    `log_public` is needed for a log whose name is not derived from its key. With `processes` above 1, large
-    logs have their signatures checked in that many processes, which end before this returns.
+    `log_public` is needed for a log whose name is not derived from its key. A log that is shorter than what is
+    `remembered`, or gone, was rolled back; one that does not lead from the remembered head is a fork. With
+    `processes` above 1, large logs have their signatures checked in that many processes, which end before this
+    returns.
     """
+    known = remembered or Remembered()
+    if known.size and not path.exists():
+        detail = f"there is no ledger at {path}, it had {known.size} entries"
+        gone = BadReport(None, "", Verdict.ROLLBACK, detail, Verdict.ROLLBACK.next_step)
+        return Report(Verdict.ROLLBACK, 0, 0, EMPTY_ROOT.hex(), (gone,), 1)
     with store.snapshot(path) as db:
         if processes > 1 and store.count(db) > PARALLEL_FROM:
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(processes, mp_context=context) as executor:
                 signatures = _Signatures(executor, 4 * processes)
-                report = _Audit(db, root_public, signatures).run(log_public, progress)
+                report = _Audit(db, root_public, signatures, known).run(log_public, progress)
                 if signatures.hold():
                     return report
             # Which entry it was, and what followed from it, only an audit in order can tell.
-        return _Audit(db, root_public, None).run(log_public, progress)
+        return _Audit(db, root_public, None, known).run(log_public, progress)
 
 
 class _Signatures:
@@ -128,26 +137,38 @@ class _Signatures:
 class _Audit:
     """One pass over a snapshot."""
 
-    def __init__(self, db: sqlite3.Connection, root_public: bytes, signatures: _Signatures | None) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, root_public: bytes, signatures: _Signatures | None, remembered: Remembered
+    ) -> None:
         self._db = db
         self._signatures = signatures
-        self._lineage = Lineage(root_public, store.meta(db).get("origin", ""))
+        self._origin = store.meta(db).get("origin", "")
+        self._known = Comparison(remembered)
+        self._lineage = Lineage(root_public, self._origin)
         self._tree = Tree()
         self._bad: list[BadReport] = []
         self._total = 0
 
     def run(self, log_public: bytes | None, progress: Progress | None) -> Report:
         total, due = store.count(self._db), 0
+        self._known.step(self._tree)
         for index, leaf, raw in store.entries(self._db):
             if index != due:
                 self._found(due, "", Verdict.SIZE_MISMATCH, f"no entry before {index}")
             due = index + 1
             self._entry(index, raw)
             self._derived(index, leaf, raw)
+            self._known.step(self._tree)
             if progress is not None and self._tree.size % _STEP == 0:
                 progress(self._tree.size, total)
         self._nodes()
+        if total != self._tree.size:
+            self._found(None, "", Verdict.SIZE_MISMATCH, f"{total} entries are counted, {self._tree.size} are there")
         size = self._head(log_public)
+        for oddity in store.oddities(self._db, size):
+            self._found(None, "", oddity.verdict, oddity.detail)
+        if (finding := self._known.finding(self._origin, self._tree.size)) is not None:
+            self._found(None, "", finding.verdict, finding.detail)
         if progress is not None:
             progress(self._tree.size, total)
         verdict = self._bad[0].verdict if self._bad else Verdict.VALID

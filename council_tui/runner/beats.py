@@ -18,6 +18,8 @@ DRAIN = 64
 """Datagrams taken at one wake-up; the kernel queues few, so take what is there."""
 
 
+STATUS_SECONDS = 1.0
+"""Between two lines of status of one body that are handed on."""
 _TRIES = 5
 _AGAIN_SECONDS = 0.02
 
@@ -33,10 +35,13 @@ class BeatSender:
         self._seq = 0
         self._loop = asyncio.get_running_loop()
         self.slice_used = 0
+        self.last = self._loop.time()
+        """When the last beat was due to go out, on this loop's clock; before the first, when it began."""
 
     def beat(self, late_ms: int = 0) -> None:
         """One beat; `late_ms` is how late this process got to it, in milliseconds."""
         self._seq += 1
+        self.last = self._loop.time()
         datagram = notify(
             {
                 "WATCHDOG": 1,
@@ -88,28 +93,61 @@ def receive(sock: socket.socket) -> dict[str, str] | None:
 
 
 class BodyBeats:
-    """The NOTIFY_SOCKET of one body."""
+    """The NOTIFY_SOCKET of one body, which may send as much as it likes: it is heard as often as anyone needs.
+
+    A beat is handed on with each look, of lines of status only the newest, one a second.
+    """
 
     def __init__(self, path: str, heard: Callable[[dict[str, str]], None]) -> None:
         self._path = path
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._status: str | None = None
+        """The newest line that waits to be handed on."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         with suppress(FileNotFoundError):
             os.unlink(path)
         self._socket.bind(path)
+        self._listen()
+
+    def _listen(self) -> None:
+        self._timers.pop("pause", None)
         self._loop.add_reader(self._socket, self._ready)
 
     def _ready(self) -> None:
+        beat: str | None = None
         for _ in range(DRAIN):
             fields = receive(self._socket)
             if fields is None:
-                return
-            self._heard(fields)
+                break
+            beat = fields.get("WATCHDOG", beat)
+            self._status = fields.get("STATUS") or self._status
+        else:
+            # A flood: what is not read stays in the kernel's queue, and that is short.
+            self._loop.remove_reader(self._socket)
+            self._timers["pause"] = self._loop.call_later(_AGAIN_SECONDS, self._listen)
+        if beat is not None:
+            self._heard({"WATCHDOG": beat})
+        if self._status is not None and "status" not in self._timers:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._timers.pop("status", None)
+        if self._status is not None:
+            self._heard({"STATUS": self._status})
+            self._status = None
+            self._timers["status"] = self._loop.call_later(STATUS_SECONDS, self._tell)
 
     def close(self) -> None:
-        """Stop listening and remove the socket."""
+        """Hand on the last line, stop listening and remove the socket."""
+        self._ready()
+        if self._status is not None:
+            self._heard({"STATUS": self._status})
+        for timer in self._timers.values():
+            timer.cancel()
         self._loop.remove_reader(self._socket)
         self._socket.close()
-        with suppress(FileNotFoundError):
+        # Whatever the body put in its place is the supervisor's to clear.
+        with suppress(OSError):
             os.unlink(self._path)

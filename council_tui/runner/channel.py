@@ -1,7 +1,8 @@
 """A JSON-RPC peer on a Unix stream socket; supervisor and runner both speak through one.
 
 Calls from the other side are handled one after another, in order; replies are handled at once, so that a
-peer can ask and be asked at the same time.
+peer can ask and be asked at the same time. Every call is answered, whatever goes wrong with it here: a side
+that waits for an answer that never comes would wait for ever.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
 from council_tui.domain.wire import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     MAX_MESSAGE,
     METHOD_NOT_FOUND,
@@ -40,22 +42,44 @@ class RemoteRefusal(CouncilError):
     """The other side answered with an error."""
 
 
+class TooLong(CouncilError):
+    """A message that the other side would pass over, so it is not sent."""
+
+
 class UnknownMethod(CouncilError):
     """A call that this side does not offer."""
 
 
+def packed(message: Call | Reply) -> bytes:
+    """A message as it goes out. Raises `TooLong`."""
+    line = encode(message)
+    if len(line) - 1 > MAX_MESSAGE:
+        what = message.method if isinstance(message, Call) else "the answer"
+        raise TooLong(f"{what} is {len(line):,} bytes long; a message holds at most {MAX_MESSAGE:,}")
+    return line
+
+
 class Peer(asyncio.Protocol):
-    """One end of a connection. `handler` answers calls, `on_bad` hears of lines that are no messages."""
+    """One end of a connection. `handler` answers calls, `on_bad` hears of lines that are no messages.
+
+    `on_fault` hears of an exception that no handler should raise; `prompt` names the calls that are answered
+    at once, whatever waits before them.
+    """
 
     def __init__(
         self,
         handler: Handler,
         on_bad: Callable[[Peer, str], None] | None = None,
         on_lost: Callable[[Peer], None] | None = None,
+        on_fault: Callable[[Exception], None] | None = None,
+        prompt: frozenset[str] = frozenset(),
     ) -> None:
         self._handler = handler
         self._on_bad = on_bad
         self._on_lost = on_lost
+        self._on_fault = on_fault
+        self._prompt = prompt
+        self._answering: set[asyncio.Task[None]] = set()
         self._buffer = bytearray()
         self._skipping = False
         self._calls: asyncio.Queue[Call] = asyncio.Queue()
@@ -118,23 +142,26 @@ class Peer(asyncio.Protocol):
     # the two directions
 
     async def call(self, method: str, params: dict[str, Any] | None = None, timeout: float | None = None) -> Any:  # noqa: ANN401, ASYNC109
-        """Ask and wait. Raises `RemoteRefusal`, `PeerGone`, or TimeoutError after `timeout` seconds."""
+        """Ask and wait. Raises `RemoteRefusal`, `PeerGone`, `TooLong`, or TimeoutError after `timeout` seconds."""
         if self._transport is None or self._transport.is_closing():
             raise PeerGone("the connection closed")
         ident = self._next_id
         self._next_id += 1
+        line = packed(Call(method, params or {}, ident))
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = future
-        self._transport.write(encode(Call(method, params or {}, ident)))
+        self._transport.write(line)
         try:
-            return await asyncio.wait_for(future, timeout)
+            # Not wait_for: before Python 3.12 it can lose a cancellation that comes with the answer.
+            async with asyncio.timeout(timeout):
+                return await future
         finally:
             self._waiting.pop(ident, None)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Tell, and expect no answer; nothing happens when the connection is gone."""
+        """Tell, and expect no answer; nothing happens when the connection is gone. Raises `TooLong`."""
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode(Call(method, params or {})))
+            self._transport.write(packed(Call(method, params or {})))
 
     def close(self) -> None:
         """Close after what is written has been sent."""
@@ -154,6 +181,9 @@ class Peer(asyncio.Protocol):
             self._refuse(str(error))
             return
         if isinstance(message, Call):
+            if message.method in self._prompt:
+                self._answer_now(message)
+                return
             self._calls.put_nowait(message)
             if self._calls.qsize() > MAX_QUEUED and not self._paused and self._transport is not None:
                 self._paused = True
@@ -180,18 +210,43 @@ class Peer(asyncio.Protocol):
                 self._transport.resume_reading()
             await self._answer(call)
 
+    def _answer_now(self, call: Call) -> None:
+        # Whoever asks and does not read gets no more answers, and none pile up here.
+        if self._writable.is_set() and len(self._answering) < MAX_QUEUED:
+            task = asyncio.get_running_loop().create_task(self._answer(call))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
     async def _answer(self, call: Call) -> None:
+        reply = await self._reply(call)
+        if call.id is None or self._transport is None or self._transport.is_closing():
+            return
         try:
-            result = await self._handler(self, call)
-            reply = Reply(call.id or 0, result)
+            line = packed(reply)
+        except TooLong as error:
+            line = packed(Reply(call.id, None, str(error), REFUSED))
+        except (ValueError, TypeError, RecursionError) as error:
+            line = packed(Reply(call.id, None, self._fault(error), INTERNAL_ERROR))
+        self._transport.write(line)
+
+    async def _reply(self, call: Call) -> Reply:
+        ident = call.id or 0
+        try:
+            return Reply(ident, await self._handler(self, call))
         except UnknownMethod as error:
             self._refuse(str(error))
-            reply = Reply(call.id or 0, None, str(error), METHOD_NOT_FOUND)
+            return Reply(ident, None, str(error), METHOD_NOT_FOUND)
         except CouncilError as error:
-            reply = Reply(call.id or 0, None, str(error), REFUSED)
+            return Reply(ident, None, str(error), REFUSED)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             # What the other side sent did not have the shape the method needs.
             self._refuse(f"{safe(call.method)}: unusable parameters ({type(error).__name__})")
-            reply = Reply(call.id or 0, None, f"unusable parameters for {call.method}", INVALID_PARAMS)
-        if call.id is not None and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode(reply))
+            return Reply(ident, None, f"unusable parameters for {call.method}", INVALID_PARAMS)
+        except Exception as error:
+            return Reply(ident, None, self._fault(error), INTERNAL_ERROR)
+
+    def _fault(self, error: Exception) -> str:
+        """Tell our own side in full, and the other one no more than what kind of fault it was."""
+        if self._on_fault is not None:
+            self._on_fault(error)
+        return f"internal error: {type(error).__name__}"

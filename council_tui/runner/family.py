@@ -10,6 +10,7 @@ from council_tui.domain.contract import Inheritance, SpawnContext, check_narrowi
 from council_tui.domain.errors import Refused
 from council_tui.domain.ids import agent_type
 from council_tui.domain.order import Order, materialise
+from council_tui.ledger.lineage import validity
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,18 +18,21 @@ if TYPE_CHECKING:
     from council_tui.domain.evidence import Result
     from council_tui.ledger.signer import Signer
 
-BACKSTOP_SECONDS = 86_400
-"""How long a delegation outlives the latest moment its run may end; real authority ends by revocation."""
-
 
 class Family:
     """One agent's children."""
 
     def __init__(
-        self, agent: str, inheritance: Inheritance, signer: Signer, card: str, depth: int, not_after: int
+        self,
+        agent: str,
+        inheritance: Inheritance,
+        signer: Signer,
+        card: str,
+        depth: int,
+        within: tuple[int, int],
     ) -> None:
         self._agent = agent
-        self._not_after = not_after
+        self._within = within
         self._open_grant = agent_type(agent) not in ("child", "microshark")
         self._inheritance = inheritance
         self._signer = signer
@@ -60,11 +64,12 @@ class Family:
         return {"context": context.model_dump(mode="json")}
 
     def delegate(self, params: dict[str, Any], now: int) -> bytes:
-        """Sign a child's name, key and contract. params: run, child, public_key, card, lifetime (seconds)."""
+        """Sign a child's name, key and contract. params: run, child, public_key, card."""
         context = self._contracts.pop(str(params["run"]), None)
         if context is None:
             raise Refused("delegate", "this agent wrote no contract for that run")
         inherited = context.inheritance
+        not_before, not_after = validity(self._signer.time(now), *self._within)
         return self._signer.sign(
             "delegation",
             now,
@@ -75,8 +80,8 @@ class Family:
                 "depth": self._depth - 1,
                 "capabilities": list(inherited.core_capabilities),
                 "forbidden": list(inherited.forbidden_capabilities),
-                "not_before": now - 60,
-                "not_after": min(now + int(params["lifetime"]) + BACKSTOP_SECONDS, self._not_after),
+                "not_before": not_before,
+                "not_after": not_after,
                 "contract": context.sha256(),
                 "card": str(params["card"]),
             },

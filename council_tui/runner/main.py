@@ -62,7 +62,8 @@ class Runner:
     async def live(self) -> int:
         """Run to the end; the exit status."""
         _, protocol = await self._loop.create_unix_connection(
-            lambda: Peer(self._handle, on_lost=self._lost), self.spec.socket
+            lambda: Peer(self._handle, on_lost=self._lost, on_fault=_print_fault, prompt=frozenset({"ping"})),
+            self.spec.socket,
         )
         self._peer = protocol
         work = self._loop.create_task(self._work())
@@ -106,9 +107,9 @@ class Runner:
     async def _handshake(self) -> None:
         raw = await self._ask("hello", run=self.spec.run, token=self.spec.token, public_key=self._key.public.hex())
         grant = self._grant = Grant.read(raw)
-        self._signer = Signer(self.spec.agent, self._key, grant.log)
+        self._signer = Signer(self.spec.agent, self._key, grant.log, since=grant.validity[0])
         inherited = grant.context.inheritance
-        self._family = Family(self.spec.agent, inherited, self._signer, grant.card, grant.depth, grant.not_after)
+        self._family = Family(self.spec.agent, inherited, self._signer, grant.card, grant.depth, grant.validity)
         fault = grant.order.fault
         if fault == "never-claims":
             await asyncio.Event().wait()
@@ -238,6 +239,12 @@ class Runner:
             "survivors": survivors,
         }
 
+    async def _on_ping(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Seconds since this agent last beat, for a supervisor that did not hear of it."""
+        if self._beats is None:
+            raise Refused("ping", "the handshake is not over")
+        return {"age": self._loop.time() - self._beats.last}
+
     async def _on_stop(self, params: dict[str, Any]) -> dict[str, Any]:
         """Freeze the body's tree where it stands."""
         return {"stopped": self._body.freeze() if self._body is not None else []}
@@ -294,6 +301,11 @@ class Runner:
         if self._body is not None:
             await self._body.end_tree(grace)
         self._finish(EXIT_LOST)
+
+
+def _print_fault(error: Exception) -> None:
+    """A fault of ours, for the log of all runners."""
+    traceback.print_exception(error)
 
 
 def run(spec: RunnerSpec) -> int:

@@ -32,8 +32,8 @@ class Grant:
     card: str
     log: str
     depth: int
-    not_after: int
-    """Unix seconds at which this agent's own authority ends at the latest."""
+    validity: tuple[int, int]
+    """Unix seconds from which and until which this agent's own grant holds at the most."""
     enforcement: str
     microsharks: tuple[Order, ...]
     workdir: str
@@ -52,7 +52,7 @@ class Grant:
             str(raw["card"]),
             str(raw["log"]),
             int(raw["depth"]),
-            int(raw["not_after"]),
+            (int(raw["not_before"]), int(raw["not_after"])),
             str(raw["enforcement"]),
             tuple(Order.model_validate(order) for order in raw["microsharks"]),
             str(raw["workdir"]),

@@ -44,6 +44,7 @@ def _sample() -> dict[str, Any]:
         "card": "t_1",
         "log": "warm",
         "depth": 1,
+        "not_before": 0,
         "not_after": 0,
         "enforcement": "",
         "microsharks": [],

@@ -13,7 +13,7 @@ from council_tui.domain.errors import Refused
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.lifecycle import RunState, Signal, Timing
-from council_tui.domain.order import Order, materialise
+from council_tui.domain.order import Order, check_size, materialise
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
 from council_tui.supervisor import limits, slices
@@ -48,6 +48,7 @@ class Births:
         agent = ids.agent_name(kind, label, run)
         parent = self._sup.by_agent.get(card.parent_agent)
         context = await self._contract(card, order, run, parent)
+        check_size(order, orders, context)
         words = self._admit(context, parent, card.parent_agent)
         if self._sup.closing:
             raise Refused("council", "it is closing")
@@ -103,7 +104,10 @@ class Births:
             raw = await parent.peer.call("contract", params, CONTRACT_PATIENCE)
         except TimeoutError:
             raise Refused("parent_id", f"{parent.label} wrote no contract in {CONTRACT_PATIENCE:g} s") from None
-        return SpawnContext.model_validate(raw["context"])
+        try:
+            return SpawnContext.model_validate(raw["context"])
+        except (KeyError, TypeError, ValueError):
+            raise Refused("parent_id", f"{parent.label} wrote a contract that is none") from None
 
     def _admit(self, context: SpawnContext, parent: Seat | None, parent_agent: str) -> str:
         """Hold a contract against the rules once more, on our side; the words for what is enforced."""
@@ -145,7 +149,7 @@ class Births:
             for passed in (seat.started, seat.exited, seat.clean):
                 passed.set()
             self._sup.forget(seat)
-            slices.clear(seat.slice)
+            slices.remove(seat.slice)
             raise
         seat.pid, seat.start_time = started.pid, started.start_time
         self._sup.by_pid[started.pid] = seat

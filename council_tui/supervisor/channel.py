@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import stat
 import struct
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import Refused
 from council_tui.domain.text import safe
 from council_tui.runner.channel import Peer, UnknownMethod
+from council_tui.supervisor.slices import remove
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,6 +32,31 @@ def credentials(peer: Peer) -> tuple[int, int]:
     return pid, uid
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """(device, inode) of a socket's file; None when there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISSOCK(found.st_mode) else None
+
+
+def bind(path: Path, kind: socket.SocketKind) -> socket.socket:
+    """A Unix socket of our own at `path`, 0600, in place of whatever is there. Raises OSError."""
+    remove(path)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    bound = socket.socket(socket.AF_UNIX, kind)
+    previous = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(previous)
+    return bound
+
+
 class Channel:
     """Listens on `council.sock`. The first call decides what a connection is: a runner or an operator."""
 
@@ -42,33 +68,38 @@ class Channel:
         operator: OperatorHandler,
         bad: Callable[[Seat | None, str], None],
         guarded: Callable[[int], bool],
+        fault: Callable[[Exception], None],
     ) -> None:
         self._path = path
         self._hello = hello
         self._runner = runner
         self._operator = operator
         self._bad = bad
+        self._fault = fault
+        """Hears of an exception of ours that answering a call brought to light."""
         self._guarded = guarded
         """Whether a process, by its pid, belongs to an agent."""
         self._seats: dict[Peer, Seat] = {}
         self._operators: set[Peer] = set()
         self._open: set[Peer] = set()
         self._server: asyncio.Server | None = None
+        self._bound: tuple[int, int] | None = None
 
     async def start(self) -> None:
         """Bind the socket, 0600, and listen."""
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        previous = os.umask(0o177)
-        try:
-            self._server = await asyncio.get_running_loop().create_unix_server(
-                self._accept, str(self._path), backlog=1024
-            )
-        finally:
-            os.umask(previous)
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            self._accept, sock=bind(self._path, socket.SOCK_STREAM), backlog=1024
+        )
+        self._bound = identity(self._path)
+
+    async def keep(self) -> None:
+        """Bind anew if the socket's file is gone or is another one; what is connected stays so."""
+        if identity(self._path) != self._bound and self._server is not None:
+            self._server.close()
+            await self.start()
 
     def _accept(self) -> Peer:
-        peer = Peer(self._answer, self._heard_bad, self._lost)
+        peer = Peer(self._answer, self._heard_bad, self._lost, self._fault)
         self._open.add(peer)
         return peer
 
@@ -122,5 +153,4 @@ class Channel:
             self._server.close()
         for peer in tuple(self._open):
             peer.close()
-        with suppress(FileNotFoundError):
-            self._path.unlink()
+        remove(self._path)

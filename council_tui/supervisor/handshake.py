@@ -22,9 +22,9 @@ from council_tui.domain.order import Order
 from council_tui.domain.text import safe
 from council_tui.ledger.envelope import open_strict
 from council_tui.ledger.keys import valid_public
+from council_tui.ledger.lineage import validity
 from council_tui.ledger.verdicts import BadEntry, Verdict
 from council_tui.runner.channel import UnknownMethod
-from council_tui.runner.family import BACKSTOP_SECONDS
 from council_tui.runner.proof import canonical_sha256
 from council_tui.supervisor.channel import credentials
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from council_tui.supervisor.seat import Seat
     from council_tui.supervisor.supervisor import Supervisor
 
+DELEGATE_SLACK = 60.0
+"""Seconds beyond the child's own window in which a late delegation still reaches the log."""
 STATUS_EVERY = 2.0
 """Seconds between two lines of status of one agent that reach the journal."""
 
@@ -62,9 +64,10 @@ class Handshake:
         seat.peer, seat.public_key = peer, public.hex()
         await self._sup.signal(seat, Signal.HELLO, {"public_key": seat.public_key})
         appended = await self._delegate(seat)
-        return seat, self._grant(seat, int(appended.opened.payload["predicate"]["not_after"]))
+        said = appended.opened.statement.fields
+        return seat, self._grant(seat, said["not_before"], said["not_after"])
 
-    def _grant(self, seat: Seat, not_after: int) -> dict[str, Any]:
+    def _grant(self, seat: Seat, not_before: int, not_after: int) -> dict[str, Any]:
         allowed = self._sup.allowed_types(seat.parent)
         return {
             "context": seat.context.model_dump(mode="json"),
@@ -72,6 +75,7 @@ class Handshake:
             "card": seat.card,
             "log": self._sup.ledger.origin,
             "depth": seat.depth,
+            "not_before": not_before,
             "not_after": not_after,
             "enforcement": seat.enforcement,
             "microsharks": [order.model_dump(mode="json") for order in self.microsharks.get(seat.run, ())],
@@ -86,7 +90,8 @@ class Handshake:
         task = asyncio.create_task(self._delegation(seat))
         try:
             # Shielded: a late answer of the parent must still reach the log, or its own chain has a hole.
-            appended = await asyncio.wait_for(asyncio.shield(task), window)
+            async with asyncio.timeout(window):
+                appended = await asyncio.shield(task)
         except (TimeoutError, CouncilError) as error:
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             why = str(error) or f"no answer within {window:g} s"
@@ -98,10 +103,9 @@ class Handshake:
 
     async def _delegation(self, seat: Seat) -> Appended:
         timing = seat.state.timing
-        lifetime = int(timing.window + (timing.ttl or 0) + timing.grace)
         if seat.parent == self._sup.hermes:
             inherited = seat.context.inheritance
-            return await self._sup.sign("delegation", self._own_delegation(seat, lifetime, inherited))
+            return await self._sup.sign("delegation", self._own_delegation(seat, inherited))
         parent = self._sup.by_agent.get(seat.parent)
         if parent is None or parent.peer is None:
             raise Refused("parent_id", "the parent is gone")
@@ -112,8 +116,8 @@ class Handshake:
                 "child": seat.agent,
                 "public_key": seat.public_key,
                 "card": seat.card,
-                "lifetime": lifetime,
             },
+            timing.window + DELEGATE_SLACK,
         )
         if not isinstance(answer, dict) or not isinstance(answer.get("entry"), str):
             raise Refused("delegate", "the parent answered without an entry")
@@ -135,16 +139,16 @@ class Handshake:
             raise Refused("delegate", "the parent signed something else than this child and its contract")
         return appended
 
-    def _own_delegation(self, seat: Seat, lifetime: int, inherited: Inheritance) -> dict[str, Any]:
-        now = int(time.time())
+    def _own_delegation(self, seat: Seat, inherited: Inheritance) -> dict[str, Any]:
+        not_before, not_after = validity(int(time.time()))
         return {
             "child": seat.agent,
             "public_key": seat.public_key,
             "depth": seat.depth,
             "capabilities": list(inherited.core_capabilities),
             "forbidden": list(inherited.forbidden_capabilities),
-            "not_before": now - 60,
-            "not_after": now + lifetime + 365 * BACKSTOP_SECONDS,
+            "not_before": not_before,
+            "not_after": not_after,
             "contract": seat.context.sha256(),
             "card": seat.card,
         }

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import socket
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from council_tui.runner.beats import receive
+from council_tui.supervisor.channel import bind, identity
+from council_tui.supervisor.slices import remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,32 +33,34 @@ class BeatListener:
         self._find = find
         self._heard = heard
         self._socket: socket.socket | None = None
-        self._thread = threading.Thread(target=self._receive, name="beats", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._bound: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self._arrived: list[tuple[Seat, int, int]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closing = False
         self.refused = 0
         """Datagrams that carried no run of ours, or a wrong token."""
 
     def start(self) -> None:
-        """Bind the socket, 0600, and listen."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        previous = os.umask(0o177)
-        try:
-            self._socket.bind(str(self._path))
-        finally:
-            os.umask(previous)
+        """Bind the socket, 0600, and listen. Raises OSError."""
         self._loop = asyncio.get_running_loop()
+        self._socket = bind(self._path, socket.SOCK_DGRAM)
+        self._bound = identity(self._path)
+        self._thread = threading.Thread(target=self._receive, args=(self._socket,), name="beats", daemon=True)
         self._thread.start()
 
-    def _receive(self) -> None:
-        while not self._closing and self._socket is not None:
-            fields = receive(self._socket)
-            if not self._closing:
-                self._take(fields or {})
+    def keep(self) -> None:
+        """Bind anew if the socket's file is gone or is another one."""
+        if self._socket is not None and identity(self._path) != self._bound:
+            self._stop(self._socket)
+            self.start()
+
+    def _receive(self, listening: socket.socket) -> None:
+        while True:
+            fields = receive(listening)
+            if self._socket is not listening:
+                return
+            self._take(fields or {})
 
     def _take(self, fields: dict[str, str]) -> None:
         seat = self._find(fields.get("X_COUNCIL_RUN", ""))
@@ -82,16 +85,16 @@ class BeatListener:
             seat.slice_used = used
             self._heard(seat, late)
 
+    def _stop(self, listening: socket.socket) -> None:
+        self._socket = None
+        # Its name may be gone, so no datagram could wake the thread; this does.
+        listening.shutdown(socket.SHUT_RD)
+        if self._thread is not None:
+            self._thread.join()
+        listening.close()
+
     def close(self) -> None:
         """Stop listening and remove the socket."""
-        if self._socket is None:
-            return
-        self._closing = True
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as bell, suppress(OSError):
-            # The thread waits for a datagram; when its queue is full there is one already.
-            bell.sendto(b"", str(self._path))
-        self._thread.join()
-        self._socket.close()
-        self._socket = None
-        with suppress(FileNotFoundError):
-            self._path.unlink()
+        if self._socket is not None:
+            self._stop(self._socket)
+            remove(self._path)

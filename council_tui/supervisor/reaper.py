@@ -77,7 +77,8 @@ class Reaper:
                 said = await seat.peer.call("reap", {"grace": wait}, wait + ANSWER_SLACK)
         if said and not said.get("survivors"):
             with suppress(TimeoutError):
-                await asyncio.wait_for(seat.exited.wait(), ANSWER_SLACK)
+                async with asyncio.timeout(ANSWER_SLACK):
+                    await seat.exited.wait()
         if not seat.exited.is_set() and seat.pid is not None:
             self._sup.log(seat, EventKind.SIGNALLED, {"signal": "SIGKILL", "pids": [seat.pid]})
             guard.send(guard.Process(seat.pid, 0, "?", seat.start_time, 0), signal.SIGKILL)
@@ -114,26 +115,33 @@ class Reaper:
         """Everything is dead: clear the slice, close the agent's authority, and tell the card and the parent."""
         sup = self._sup
         outcome = seat.state.outcome or Outcome()
-        cleared = slices.clear(seat.slice)
-        # A runner that was killed could not take its body's socket with it.
-        (sup.home.bodies / seat.run).unlink(missing_ok=True)
-        sup.log(seat, EventKind.SLICE_CLEARED, {"path": seat.slice, "cleared": cleared})
         try:
+            await self._clear(seat)
             try:
                 if sup.ledger.lineage.agent(seat.agent) is not None:
                     await self._close_authority(seat, outcome)
             finally:
                 await sup.board.append(self._last_word(seat, outcome))
         finally:
-            # It is dead whether or not the disk took note: nobody may wait for it any longer.
-            parent = sup.by_agent.get(seat.parent)
-            if parent is not None and parent.peer is not None and seat.kind == "microshark":
-                self._tell(parent, seat, outcome)
-            sup.forget(seat)
+            # It is dead whatever went wrong since: nobody may wait for it any longer.
+            try:
+                self._tell(seat, outcome)
+            finally:
+                sup.forget(seat)
         sup.on_settled(seat)
 
-    def _tell(self, parent: Seat, seat: Seat, outcome: Outcome) -> None:
-        if parent.peer is None or self._sup.will_retry(seat, outcome):
+    async def _clear(self, seat: Seat) -> None:
+        """Remove what the run had on disk; in a thread, for an agent may have left very many files."""
+        # A runner that was killed could not take its body's socket with it.
+        paths = (seat.slice, str(self._sup.home.bodies / seat.run))
+        left = await asyncio.to_thread(lambda: [path for path in paths if not slices.remove(path)])
+        self._sup.uncleared.update(left)
+        self._sup.log(seat, EventKind.SLICE_CLEARED, {"path": seat.slice, "cleared": seat.slice not in left})
+
+    def _tell(self, seat: Seat, outcome: Outcome) -> None:
+        """A parent that waits for its microshark hears how it ended."""
+        parent = self._sup.by_agent.get(seat.parent)
+        if parent is None or parent.peer is None or seat.kind != "microshark" or self._sup.will_retry(seat, outcome):
             return
         state = str(outcome.fail or outcome.block or "done")
         findings = len(seat.result.get("findings", ()))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
+import json
+import os
 import signal
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from council_tui.board.board import Draft
@@ -12,9 +15,11 @@ from council_tui.domain.card import OPEN_STATES, OWNED_STATES, BlockKind
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import KINDS
 from council_tui.runner import guard
+from council_tui.supervisor import slices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
 
     from council_tui.board.board import Board
     from council_tui.board.home import Home
@@ -49,8 +54,72 @@ async def _end(runs: dict[str, tuple[int, int]]) -> int:
     return len(first)
 
 
-async def recover(board: Board, home: Home, revoke: Callable[[str, str], Awaitable[int | None]]) -> list[str]:
+NURSERY = "nursery"
+"""File in the runtime directory: pid, start time and boot of every nursery that may still live, one a line."""
+
+
+def note_nursery(home: Home, pid: int | None, *, alone: bool = False) -> None:
+    """Write down which nursery this home has, if any; `alone`: and that those before it are gone."""
+    if pid is None:
+        return
+    process = guard.read_process(pid)
+    line = json.dumps({"pid": pid, "start_time": process.start_time if process else 0, "boot_id": guard.boot_id()})
+    path = home.runtime / NURSERY
+    if alone or not stat.S_ISREG(os.lstat(path).st_mode if os.path.lexists(path) else stat.S_IFREG):
+        slices.remove(path)
+    how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
+    fd = os.open(path, how, 0o600)
+    with os.fdopen(fd, "w", encoding="ascii") as file:
+        file.write(line + "\n")
+
+
+def former_nurseries(home: Home) -> list[guard.Process]:
+    """Those of earlier supervisors that still live, by pid, start time and boot."""
+    try:
+        lines = (home.runtime / NURSERY).read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return []
+    found: list[guard.Process] = []
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError):
+            said = json.loads(line)
+            process = guard.read_process(int(said["pid"]))
+            known = (said["start_time"], said["boot_id"])
+            if process is not None and known == (process.start_time, guard.boot_id()) and process.state not in "ZX":
+                found.append(process)
+    return found
+
+
+def _still(processes: Iterable[guard.Process]) -> list[guard.Process]:
+    now = [(process, guard.read_process(process.pid)) for process in processes]
+    return [old for old, new in now if new and new.start_time == old.start_time and new.state not in "ZX"]
+
+
+async def end_nurseries(left: list[guard.Process]) -> None:
+    """A nursery that nobody needs any more leaves by itself; one that does not is ended."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + GRACE_SECONDS
+    while left := _still(left):
+        for process in left:
+            guard.send(process, signal.SIGKILL if loop.time() > deadline else signal.SIGCONT)
+        await asyncio.sleep(_PAUSE)
+
+
+def _leftovers(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+async def recover(
+    board: Board,
+    home: Home,
+    revoke: Callable[[str, str], Awaitable[int | None]],
+    nurseries: Iterable[guard.Process] = (),
+) -> list[str]:
     """End every run that is still open on the board and clear its slice; one line for each card.
+
+    `nurseries`: those of dead supervisors that still live; they are ended once nothing hangs below them.
 
     `revoke` ends an agent's authority, with a reason; the entry, or None for an agent that never had any.
 
@@ -62,14 +131,18 @@ async def recover(board: Board, home: Home, revoke: Callable[[str, str], Awaitab
     cards = [c for c in tables.cards.values() if c.state in OPEN_STATES and c.run in tables.runs]
     open_runs = {r.id: r for c in cards if (r := tables.runs.get(c.run or "")) is not None and r.ended is None}
     mine = {r.id: (r.pid, r.start_time) for r in open_runs.values() if r.boot_id == boot and r.pid and r.start_time}
+    for nursery in nurseries:
+        # One that was stopped could neither collect its runners nor see that it is alone.
+        guard.send(nursery, signal.SIGCONT)
     ended = await _end(mine)
+    await end_nurseries(list(nurseries))
     lines: list[str] = []
     # Leaves first: below an agent that is revoked already nobody can be heard.
     for card in sorted(cards, key=lambda c: KINDS[c.kind].layer if c.kind in KINDS else 1, reverse=True):
         run = open_runs.get(card.run or "")
         if run is None:
             continue
-        shutil.rmtree(run.slice, ignore_errors=True)
+        slices.remove(run.slice)
         reason = "the supervisor was gone before this run had ended"
         entry = await revoke(run.agent, reason)
         board.append(
@@ -85,8 +158,6 @@ async def recover(board: Board, home: Home, revoke: Callable[[str, str], Awaitab
         if waits and card.kind != "office":
             reason = "its fleet ended before its turn came"
             board.append(Draft(EventKind.CARD_FAILED, None, card.id, None, {"fail": "cancelled", "reason": reason}))
-    for leftover in home.slices.iterdir():
-        shutil.rmtree(leftover, ignore_errors=True)
-    for leftover in home.bodies.iterdir():
-        leftover.unlink(missing_ok=True)
+    for leftover in (*_leftovers(home.slices), *_leftovers(home.bodies)):
+        slices.remove(leftover)
     return lines

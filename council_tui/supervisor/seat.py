@@ -55,6 +55,8 @@ class Seat:
     status: str = ""
     status_at: float | None = None
     """When its last line of status reached the journal."""
+    asked: bool = False
+    """Whether its runner is being asked over the stream when it last beat."""
     refused: int = 0
     """Messages that were no messages."""
     acknowledged_after: float | None = None

@@ -7,11 +7,10 @@ decides. Everything is judged on one monotonic clock that is passed in.
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import os
 import secrets
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from council_tui.board.board import Board, Draft
@@ -24,16 +23,17 @@ from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, Signal, shi
 from council_tui.hosts.local import LocalHost
 from council_tui.ledger.keys import load_or_create
 from council_tui.ledger.log import Appended, Ledger
+from council_tui.ledger.remembered import Remembered, pin, remember
 from council_tui.ledger.signer import Signer
 from council_tui.ledger.verdicts import BadEntry
 from council_tui.runner import guard
-from council_tui.supervisor import limits
+from council_tui.supervisor import inquiry, limits, slices
 from council_tui.supervisor.births import Births
 from council_tui.supervisor.channel import Channel
 from council_tui.supervisor.handshake import Handshake
 from council_tui.supervisor.heartbeats import BeatListener
 from council_tui.supervisor.reaper import Reaper
-from council_tui.supervisor.recovery import recover
+from council_tui.supervisor.recovery import NURSERY, former_nurseries, note_nursery, recover
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -44,25 +44,9 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.2
 CLOSING_LOOK_SECONDS = 0.5
+CLOSING_PATIENCE = 10.0
 FREEZE_SECONDS = 1.0
 """A tick that comes this much too late was a pause of ours: nobody is judged by it."""
-
-
-def pin(home: Home, root: bytes, log: bytes) -> None:
-    """Write down which keys this home's ledger is held against; an existing pin is a person's to change."""
-    path = home.keys / "pins.json"
-    pins = {"root": root.hex(), "log": log.hex()}
-    try:
-        with path.open("x", encoding="ascii") as file:
-            json.dump(pins, file)
-    except FileExistsError:
-        if json.loads(path.read_text(encoding="ascii")) != pins:
-            raise HomeUnusable(f"{path} names other keys than those in {home.keys}; put the right ones back") from None
-
-
-def utc_now() -> str:
-    """RFC 3339 UTC with milliseconds, for the journal; never used to judge."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Supervisor:
@@ -76,7 +60,7 @@ class Supervisor:
         self.by_agent: dict[str, Seat] = {}
         self.by_pid: dict[int, Seat] = {}
         self._lock = OwnerLock(home)
-        self.board = Board(home.board, utc_now)
+        self.board = Board(home.board)
         self.host = LocalHost(home.logs / "runners.log")
         self.births = Births(self)
         self.handshake = Handshake(self)
@@ -89,6 +73,7 @@ class Supervisor:
             self._operate,
             self._heard_bad,
             self._belongs_to_an_agent,
+            self._heard_fault,
         )
         self.workdir = os.getcwd()
         self.mbti: Mapping[str, frozenset[str]] = {}
@@ -107,6 +92,8 @@ class Supervisor:
         self.failed: asyncio.Future[None] | None = None
         """Resolves with the fault that this supervisor cannot go on with."""
         self.recovered: list[str] = []
+        self.uncleared: set[str] = set()
+        """Paths of runs that are over which could not be removed."""
         self.beats_heard = 0
         self.tier = limits.portable("not looked for yet")
         """What this machine can enforce."""
@@ -129,19 +116,25 @@ class Supervisor:
         if not self._lock.take():
             raise HomeOwned(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
         try:
+            # Again: whoever owned the home until now has tidied up, perhaps after our first look.
+            self.home.prepare()
             self.failed = asyncio.get_running_loop().create_future()
             # The nursery needs longest: it imports while we open our files.
             self.host.on_exit, self.host.on_clean, self.host.on_gone = self._runner_gone, self._runner_clean, self._fell
+            former = former_nurseries(self.home)
             self.host.start()
+            note_nursery(self.home, self.host.pid)
             self.tier = await asyncio.to_thread(limits.find_tier)
             root, log_key = load_or_create(self.home.keys / "hermes.key"), load_or_create(self.home.keys / "log.key")
             self.root_public = root.public
-            pin(self.home, root.public, log_key.public)
+            pin(self.home.keys, root.public, log_key.public)
             await self.board.open()
-            self._ledger = await Ledger.open(self.home.ledger, log_key, root.public)
+            known = await asyncio.to_thread(Remembered.of, self.home.keys, self.home.board)
+            self._ledger = await Ledger.open(self.home.ledger, log_key, root.public, remembered=known)
             self.hermes = f"hermes:{root.key_id[:8]}"
             self._signer = Signer(self.hermes, root, self._ledger.origin, *self._ledger.head_of(self.hermes))
-            self.recovered = await recover(self.board, self.home, self.revoke)
+            self.recovered = await recover(self.board, self.home, self.revoke, former)
+            note_nursery(self.home, self.host.pid, alone=True)
             self.beats.start()
             await self.channel.start()
             self._ticker = asyncio.create_task(self._tick_forever())
@@ -167,12 +160,18 @@ class Supervisor:
             await self.channel.close()
             self.beats.close()
         if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            _, stuck = await asyncio.wait(self._tasks, timeout=CLOSING_PATIENCE)
+            for task in stuck:
+                # Everyone is dead: whatever still waits, waits for nobody.
+                task.cancel()
         self.host.on_gone = lambda: None
         await self.host.close()
+        slices.remove(self.home.runtime / NURSERY)
         if self._ledger is not None:
             await self._ledger.close()
+            await self.remember()
         await self.board.close()
+        self.home.tidy()
         self._lock.release()
 
     @property
@@ -181,6 +180,12 @@ class Supervisor:
         if self._ledger is None:
             raise RuntimeError("the supervisor is not open")
         return self._ledger
+
+    async def remember(self) -> None:
+        """Keep the ledger's head for whoever opens or verifies it next."""
+        # Where it cannot be written, the head kept before still holds: a log only grows.
+        with contextlib.suppress(HomeUnusable):
+            await asyncio.to_thread(remember, self.home.keys, self.ledger.head)
 
     def background(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something whose failure ends this supervisor rather than vanish."""
@@ -198,6 +203,9 @@ class Supervisor:
             self.failed.set_exception(error)
             # Whoever runs the fleet looks at `failed`; a console that does not must not warn at exit.
             self.failed.exception()
+
+    def _heard_fault(self, error: Exception) -> None:
+        self._fail(self.board.failure or error)
 
     def _fell(self) -> None:
         self._fail(HomeUnusable("the nursery has ended; nothing can be started any more"))
@@ -319,11 +327,8 @@ class Supervisor:
         # A flood of nonsense is counted, but the journal hears of it at 1, 10, 100, ...
         if str(count).rstrip("0") != "1":
             return
-        facts = {"reason": reason, "count": count}
-        if seat is None:
-            self.board.append(Draft(EventKind.MESSAGE_REFUSED, data=facts))
-        else:
-            self.log(seat, EventKind.MESSAGE_REFUSED, facts)
+        agent, card, run = (None, None, None) if seat is None else (seat.agent, seat.card, seat.run)
+        self.board.append(Draft(EventKind.MESSAGE_REFUSED, agent, card, run, {"reason": reason, "count": count}))
 
     def _belongs_to_an_agent(self, pid: int) -> bool:
         # An agent may clear its marker, and one that lost its guard hangs elsewhere: either gives it away.
@@ -384,19 +389,14 @@ class Supervisor:
             for seat in self.seats.values():
                 seat.state = shift(seat.state, late)
             return
+        await self.channel.keep()
+        self.beats.keep()
         for seat in list(self.seats.values()):
+            if inquiry.due(seat, self.clock()):
+                self.background(inquiry.ask(seat, self.clock))
             await self.signal(seat, Signal.TICK)
 
     async def _operate(self, call: Call) -> Any:  # noqa: ANN401
         if self.on_operator is None:
             raise Refused("operator", "this council takes no orders from elsewhere")
         return await self.on_operator(call)
-
-    def audit(self) -> dict[str, Any]:
-        """The cleanliness audit: what is still alive, claimed or unsigned now that everything should be over."""
-        tables = self.board.tables
-        offices = {seat.run for seat in self.seats.values() if seat.kind in PARENTS}
-        living = [p.pid for p, run in guard.all_marked() if run in tables.runs and run not in offices]
-        claims = [card.id for card in tables.cards.values() if card.claim is not None and card.kind != "office"]
-        unsigned = [card.id for card in tables.cards.values() if card.state == "done" and card.entry is None]
-        return {"descendants": living, "open_claims": claims, "unsigned_reports": unsigned}

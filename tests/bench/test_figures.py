@@ -44,8 +44,11 @@ def test_a_table_indents_groups_and_lists_sizes_one_after_another():
 
 
 @pytest.mark.parametrize("argv", [[], ["spwan"], ["spawn", "--children", "0"], ["spawn", "--beats", "0"]])
-def test_a_wrong_argument_is_refused_with_a_usage_line(argv, capsys):
+def test_a_wrong_argument_is_refused_in_one_sentence(argv, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(argv)
     assert stopped.value.code == 2
-    assert "usage: council bench" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert told.startswith("council: ")
+    assert "see council bench" in told
+    assert told.count("\n") == 1

@@ -184,3 +184,20 @@ async def test_listeners_hear_every_event_in_order(board):
     board.listen(lambda event: heard.append((event.seq, str(event.kind))))
     await board.append(created("a"), happened(K.CARD_READY, "a"))
     assert heard == [(1, "card_created"), (2, "card_ready")]
+
+
+async def test_after_a_write_that_failed_everyone_is_told_that_first_error_and_nothing_more_is_written(board, path):
+    await board.append(created("a"))
+    stop = (
+        "CREATE TEMP TRIGGER stop BEFORE INSERT ON main.journal WHEN NEW.seq = 2 BEGIN SELECT raise(ABORT, 'full'); END"
+    )
+    await board._writer.submit(lambda db: db.execute(stop))
+    # The second is queued before anyone knows, and fails for a reason of its own.
+    waiting = [board.append(created("b")), board.append(created("c"))]
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    late = board.append(created("d"))
+    assert late.done(), "refused at once"
+    assert [*told, late.exception()] == [board.failure] * 3
+    assert str(board.failure) == "full"
+    assert rows(path, "SELECT count(*) FROM journal") == [(1,)]
+    assert {"b", "c", "d"} <= set(board.tables.cards), "memory goes on, for an end in order"

@@ -68,14 +68,18 @@ def _agent(rng: random.Random, label: str, parent: str, health: str, age: float 
         pid=41000 + rng.randrange(900) if lives else None,
         age_seconds=None if health == "offered" else age,
         deadline_seconds=21 if health == "offered" else None,
-        beats=() if health == "offered" else _beats(rng, 30, 8 if health == "held" else 0),
-        beat_count=0 if health == "offered" else 96,
+        beats=() if health == "offered" or not lives else _beats(rng, 30, 8 if health == "held" else 0),
+        beat_count=0 if health == "offered" or not lives else 96,
         beat_seconds=5,
         slice_used=rng.randrange(40) * MIB,
         slice_limit=64 * MIB,
-        enforcement="soft",
+        enforcement="portable; soft slice; declared only: no network",
         status="" if health == "offered" else "working through its list",
-        started_seconds=400,
+        started_seconds=400 if lives else 0,
+        ended=not lives,
+        lived_seconds=None if lives else 18.4,
+        fail="error" if health == "failed" else "",
+        reason="3 links answer 404" if health == "failed" else "",
     )
 
 
@@ -251,6 +255,7 @@ def view(**changes: object) -> RoomView:
         events=events(),
         ledger=LedgerView(size=148, root="9f2c" * 16, verdict="VALID", verified=148),
         waiting=2,
+        failed=1,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 

@@ -33,6 +33,7 @@ class FakeCouncil:
     def __init__(self, room: RoomView | None = None) -> None:
         self.view = room if room is not None else view()
         self.refusal: CouncilError | None = None
+        self.refuse_preview: CouncilError | None = None
         self.asked: list[tuple[object, ...]] = []
         self.rows = entries(self.view.ledger.size)
 
@@ -65,9 +66,9 @@ class FakeCouncil:
                 ("parent_id", "openclaw:office.r0"),
                 ("spawn_ts", "2026-05-11T13:14:02Z"),
                 ("task", "t_002c7kq2"),
-                ("", "Memory"),
-                ("path", "/run/council/slices/campaign-visual"),
-                ("ceiling", "64 MiB, soft"),
+                ("", "Held to"),
+                ("enforcement", "portable; soft slice; declared only: no network"),
+                ("slice", "21.4 of 64 MiB used, soft ceiling"),
                 ("", "Inheritance"),
                 ("mbti", "ENTP-T"),
                 ("may use", "terminal file search"),
@@ -127,6 +128,8 @@ class FakeCouncil:
         return "t_new7kq2m"
 
     async def preview_reap(self, agent: str) -> ReapPreview:
+        if self.refuse_preview is not None:
+            raise self.refuse_preview
         found = next(other for other in self.view.agents if other.name == agent)
         below = tuple(other.label for other in self.view.agents if other.parent == agent)
         processes = (

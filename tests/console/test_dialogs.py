@@ -8,15 +8,22 @@ import dataclasses
 from textual.widgets import Input
 
 from council_tui.console.screens.reap import ReapScreen
-from council_tui.control.views import QuitOutcome
+from council_tui.control.views import CouncilGone, QuitOutcome
 from council_tui.domain.errors import CouncilError
 
 from .crew import empty_view, view
 from .fake import FakeCouncil
-from .stage import stage
+from .stage import Stage, stage
 
 VISUAL = "child:campaign-visual.7kq2m9xzw4"
 ORPHAN = "child:db-migration.7kq2m9xzw4"
+
+
+def dialog_of(opened: Stage) -> str:
+    """The text inside the dialog alone."""
+    box = opened.screen.query_one(".dialog").region
+    lines = opened.text().split("\n")[box.y : box.bottom]
+    return "\n".join(line[box.x : box.right] for line in lines)
 
 
 # -- reaping
@@ -31,6 +38,38 @@ async def test_a_living_agent_is_reaped_only_by_the_word() -> None:
         await opened.press(*"reap", "enter")
         assert ("reap", VISUAL) in opened.door.asked
         assert opened.screen is opened.room
+
+
+async def test_a_key_that_is_not_the_word_is_answered() -> None:
+    async with stage() as opened:
+        await opened.press(*["j"] * 5, "x")
+        assert "It is alive, so y is not enough: type the word reap" in opened.text()
+        await opened.press("y")
+        assert "'y' does nothing here" in opened.text()
+        await opened.press("enter")
+        assert "Type the word reap, or esc to keep it." in opened.text()
+        assert ("reap", VISUAL) not in opened.door.asked
+
+
+async def test_nothing_is_reaped_of_a_council_that_cannot_be_read() -> None:
+    async with stage() as opened:
+        await opened.press(*["j"] * 17, "x")
+        opened.door.refusal = CouncilGone("fleet demo has ended with exit code 1")
+        await opened.beat()
+        assert "Nothing can be reaped now: fleet demo has ended with exit code 1." in opened.text()
+        await opened.press("y")
+        assert ("reap", ORPHAN) not in opened.door.asked
+        await opened.press("escape", "x")
+        assert opened.screen is opened.room
+        assert opened.app.said[-1] == "reap: fleet demo has ended with exit code 1"
+
+
+async def test_a_reap_whose_processes_cannot_be_shown_is_not_offered() -> None:
+    async with stage() as opened:
+        opened.door.refuse_preview = CouncilError("it is not alive any more")
+        await opened.press(*["j"] * 17, "x", "y")
+        assert "Its processes are not known" in opened.text()
+        assert ("reap", ORPHAN) not in opened.door.asked
 
 
 async def test_a_held_orphan_is_reaped_by_y_and_kept_by_escape_or_enter() -> None:
@@ -66,7 +105,7 @@ async def test_spawn_is_sent_with_the_office_of_the_selection_once_it_is_valid()
     async with stage() as opened:
         await opened.press(*["j"] * 5, "s", *"web-copy", "tab", *"python3 -m 'my writer'")
         assert "task_name: web-copy" in opened.text()
-        await opened.press("alt+enter")
+        await opened.press("ctrl+j")
         sent = next(call[1] for call in opened.door.asked if call[0] == "spawn")
         assert (sent.parent, sent.label, sent.run) == ("openclaw", "web-copy", ("python3", "-m", "my writer"))
         assert opened.screen is opened.room
@@ -96,6 +135,27 @@ async def test_spawn_says_when_the_council_refuses_and_lets_one_try_again() -> N
         opened.door.refusal = None
         await opened.press("ctrl+j")
         assert opened.door.asked[-1][1].parent == "openclaw"
+
+
+async def test_nothing_is_wrong_before_anything_is_typed_and_all_is_told_when_one_tries_to_send() -> None:
+    async with stage() as opened:
+        await opened.press("s")
+        assert "Spawn wants: name, command." in opened.text()
+        assert "✗" not in dialog_of(opened)
+        await opened.press("ctrl+j")
+        assert "✗ name a program to run" in opened.text()
+        assert "Spawn waits: 2 things to mend" in opened.text()
+
+
+async def test_the_contract_is_scrolled_beside_the_form_and_below_it() -> None:
+    for width, height, pages in ((120, 18, 4), (80, 24, 2)):
+        async with stage(width, height) as opened:
+            await opened.press("s", *"web", "tab", *"ls")
+            assert "rollback_plan" not in opened.text()
+            await opened.press(*["pagedown"] * pages)
+            assert "rollback_plan: No changes" in opened.text()
+            await opened.press(*["pageup"] * pages)
+            assert "rollback_plan" not in opened.text()
 
 
 # -- leaving

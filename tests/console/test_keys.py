@@ -93,6 +93,81 @@ async def test_lanes_are_walked_with_h_and_l_and_empty_ones_are_passed_over() ->
         assert not board.lanes[CardState.REVIEW].display
 
 
+async def test_the_board_opens_where_something_lives_until_somebody_chooses_a_lane() -> None:
+    door = FakeCouncil()
+    everything = door.view.cards
+    door.view = dataclasses.replace(door.view, cards=tuple(c for c in everything if c.state in ("backlog", "done")))
+    async with stage(80, 24, door) as opened:
+        board = opened.room.board
+        assert board.current is CardState.BACKLOG
+        door.change(cards=tuple(c for c in everything if c.state in ("backlog", "review")))
+        await opened.beat()
+        assert board.current is CardState.REVIEW
+        await opened.press("2", "h")
+        door.change(cards=everything)
+        await opened.beat()
+        await opened.press("1")
+        await opened.beat()
+        assert board.current is CardState.BACKLOG
+
+
+async def test_what_waits_for_a_person_is_on_top_of_its_lane() -> None:
+    async with stage() as opened:
+        lanes = opened.room.board.lanes
+        assert [card.label for card in lanes[CardState.RUNNING].rows[:3]] == [
+            "db-migration",
+            "shark-02",
+            "policy-review",
+        ]
+        assert [card.label for card in lanes[CardState.BLOCKED].rows] == ["publish", "translate"]
+
+
+async def test_a_failure_says_why_wherever_it_is_selected() -> None:
+    async with stage() as opened:
+        await opened.press(*["j"] * 19)
+        assert "✗ error: 3 links answer 404" in opened.text()
+        assert "lived 18s" in opened.text()
+        await opened.press("enter")
+        assert "✗ error: 3 links answer 404" in opened.text()
+        assert "no heartbeat yet" not in opened.text()
+        assert "up 0s" not in opened.text()
+        await opened.press("escape", "2", "G", "l", "l", "l", "l")
+        assert opened.room.board.current is CardState.FAILED
+        assert opened.text().count("3 links answ") == 2
+        await opened.press("enter")
+        assert "✗ error: 3 links answer 404" in opened.text()
+
+
+async def test_an_ended_agents_last_words_are_not_shown_as_if_it_lived() -> None:
+    async with stage() as opened:
+        await opened.press(*["j"] * 3)
+        assert "said last: working through its list" in opened.text()
+        await opened.press("enter")
+        assert "said last: working through its list" in opened.text()
+
+
+async def test_no_fact_of_the_selection_is_cut() -> None:
+    async with stage(100, 40) as opened:
+        await opened.press(*["j"] * 15)
+        pane = opened.room.query_one("#selected")
+        lines = ["".join(text for text, _ in row[1]) for row in pane.rows]
+        assert max(len(line) for line in lines) <= pane.size.width
+        assert any("portable; soft slice; declared only: no network" in line for line in lines)
+        assert "…" not in "".join(lines)
+
+
+async def test_an_empty_list_names_the_filter_that_emptied_it() -> None:
+    door = FakeCouncil()
+    door.view = dataclasses.replace(door.view, agents=door.view.agents[:4], cards=door.view.cards[:1])
+    async with stage(door=door) as opened:
+        await opened.press("!")
+        assert "Nothing here is bad or" in opened.text()
+        await opened.press("/", *"fang", "enter")
+        assert "Nothing that is bad or" in opened.text()
+        await opened.press("escape", "escape", "enter", "1", "!")
+        assert opened.screen.query_one("#facts").rows
+
+
 async def test_no_lane_is_narrower_than_fourteen() -> None:
     for width in (100, 200):
         async with stage(width) as opened:
@@ -160,7 +235,7 @@ async def test_exclamation_mark_shows_only_what_is_bad() -> None:
 async def test_copy_sends_the_id_of_the_selection_to_the_terminal() -> None:
     async with stage() as opened:
         await opened.press(*["j"] * 5, "y", "2", "y")
-        assert opened.app.copied == [VISUAL, "t_000c7kq2"]
+        assert opened.app.copied == [VISUAL, "t_009c7kq2"]
 
 
 async def test_hold_keeps_the_picture_while_the_fleet_goes_on() -> None:
@@ -221,7 +296,7 @@ async def test_the_detail_follows_the_pulse() -> None:
         detail.asked = float("-inf")
         opened.door.change(clock="13:20:43Z")
         await opened.beat()
-        assert ("detail", "t_000c7kq2") in opened.door.asked
+        assert ("detail", "t_009c7kq2") in opened.door.asked
         opened.door.change(cards=())
         await opened.beat()
         assert "is no longer on the board" in opened.text()

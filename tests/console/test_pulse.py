@@ -15,7 +15,9 @@ from textual.screen import Screen
 from council_tui.console.glyphs import ASCII, UNICODE, needs_ascii, span
 from council_tui.console.pulse import Pulse
 from council_tui.console.run import run_console
+from council_tui.console.widgets.bars import tally
 from council_tui.console.widgets.virtual_list import VirtualList
+from council_tui.control.views import CouncilGone
 from council_tui.domain.errors import CouncilError
 
 from .crew import view
@@ -103,6 +105,66 @@ async def test_a_picture_that_cannot_be_read_leaves_the_last_one_and_says_why() 
         assert "could not be read" not in opened.text()
 
 
+async def test_what_lives_in_a_council_that_cannot_be_read_is_unknown() -> None:
+    async with stage() as opened:
+        opened.door.refusal = CouncilError("the board is locked")
+        await opened.beat()
+        text = opened.text()
+        assert "● " not in text
+        assert "? unknown" in text
+        assert "alive" not in text
+        assert "■ ended" in text
+        assert "could not be read: the board is locked; it is asked again" in text
+        opened.door.refusal = None
+        await opened.beat()
+        assert "● 12 alive" in opened.text()
+        assert "unknown" not in opened.text()
+
+
+async def test_a_council_that_has_ended_says_so_and_what_to_do() -> None:
+    for size in ((120, 40), (80, 24)):
+        async with stage(*size) as opened:
+            opened.door.refusal = CouncilGone("fleet demo has ended with exit code 0")
+            await opened.beat()
+            assert "fleet demo has ended with exit code 0: press q; `council` starts a new one" in opened.text()
+            assert "could not be read" not in opened.text()
+            await opened.press("s", "P")
+            assert opened.app.said == [
+                "spawn: fleet demo has ended with exit code 0",
+                "pause: fleet demo has ended with exit code 0",
+            ]
+
+
+def test_the_header_counts_each_agent_once_and_no_office_and_nothing_that_is_over() -> None:
+    base = view()
+    assert [(word, count) for _, word, count in tally(base)] == [
+        ("alive", 12),
+        ("late", 1),
+        ("held", 1),
+        ("waiting", 1),
+        ("failed", 1),
+    ]
+    offices = tuple(agent for agent in base.agents if agent.kind in ("hermes", "openfang", "openclaw", "zeroclaw"))
+    gone = dataclasses.replace(base.agents[5], health="orphan", ended=True)
+    empty = dataclasses.replace(base, agents=(*offices, gone), cards=(), waiting=0, failed=0)
+    assert tally(empty) == [("alive", "alive", 0)]
+    going = dataclasses.replace(gone, ended=False)
+    assert tally(dataclasses.replace(empty, agents=(going,)))[1:] == [("orphan", "being reaped", 1)]
+
+
+async def test_the_hint_follows_the_state_and_is_cut_with_a_sign() -> None:
+    note = "s spawns a child · g l shows the ledger, V verifies it · ? keys"
+    async with stage(80, 24, FakeCouncil(view(note=note))) as opened:
+        assert "x on the held orphan reaps it · s spawns" in opened.text()
+        assert next(line for line in opened.text().split("\n") if "x on the held" in line).rstrip().endswith("…")
+        opened.door.set_health("db-migration", "failed")
+        await opened.beat()
+        assert "held orphan" not in opened.text()
+        assert note in opened.text()
+    async with stage(120, 40, FakeCouncil(view(note=note)), ascii=True) as opened:
+        assert "x on the held orphan reaps it - s spawns a child - g l" in opened.text()
+
+
 async def test_a_slow_council_is_asked_once_and_blocks_no_key() -> None:
     answered = asyncio.Event()
 
@@ -174,6 +236,7 @@ async def test_no_color_leaves_the_terminal_its_own_colours(monkeypatch: pytest.
 @pytest.mark.parametrize("ms", [0, 1, 8, 40, 999, 10**9])
 def test_a_sparkline_has_a_bar_for_every_lateness(ms: int) -> None:
     for glyphs in (UNICODE, ASCII):
+        assert " " not in glyphs.spark
         assert glyphs.sparkline((ms,), 5) in glyphs.spark
     assert UNICODE.sparkline((-1, ms), 2)[0] == "·"
     assert UNICODE.sparkline((1, 2, 3), 0) == ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from council_tui.control.views import CouncilGone
 from council_tui.domain.errors import CouncilError
 
 from .crew import empty_view, view
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-HINT = "x on the red row reaps it · g l shows the ledger · ? keys"
+HINT = "s spawns a child · g l shows the ledger, V verifies it · ? keys"
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,18 @@ class Case:
     door: Callable[[], FakeCouncil] = FakeCouncil
     theme: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    then: Callable[[FakeCouncil], None] = FakeCouncil.change
+    """What happens to the council once the keys have been pressed."""
 
 
 def _refusing() -> FakeCouncil:
     door = FakeCouncil()
     door.refusal = CouncilError("the board is locked by another process")
     return door
+
+
+def _ends(door: FakeCouncil) -> None:
+    door.refusal = CouncilGone("fleet demo has ended with exit code 0")
 
 
 SCREENS: dict[str, Case] = {
@@ -50,16 +57,19 @@ SCREENS: dict[str, Case] = {
     "ledger": Case((120, 40), ("g", "l", "V")),
     "ledger-80x24": Case((80, 24), ("g", "l", "v")),
     "spawn-problem": Case((120, 40), ("s", "B", "a", "d", "tab", "l", "s")),
+    "spawn": Case((120, 40), ("s",)),
     "spawn-80x24": Case((80, 24), ("s", "w", "e", "b", "tab", "l", "s")),
     "reap-alive": Case((120, 40), (*["j"] * 12, "x")),
     "reap-held": Case((80, 24), (*["j"] * 17, "x")),
     "help": Case((80, 24), ("?",)),
     "agent": Case((120, 40), (*["j"] * 5, "enter")),
+    "agent-failed": Case((120, 40), (*["j"] * 19, "enter")),
     "card-80x24": Case((80, 24), ("2", "enter")),
     "quit": Case((120, 40), ("q",)),
     "filter": Case((120, 40), ("/", "s", "h", "a", "r", "k")),
     "palette": Case((80, 24), (":",)),
     "empty": Case((120, 40), door=lambda: FakeCouncil(empty_view())),
+    "gone": Case((120, 40), ("j",), then=_ends),
     "unread": Case((120, 40), door=_refusing),
 }
 
@@ -78,7 +88,7 @@ def test_screen(name: str, snap_compare: Callable[..., bool]) -> None:
             if key:
                 await pilot.press(key)
             await settled(pilot)
-        door.change()
+        case.then(door)
         app.beat()
         await settled(pilot)
 

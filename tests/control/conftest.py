@@ -1,5 +1,7 @@
 """A council with three idle children, one of which will go silent and be held."""
 
+import asyncio
+import contextlib
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -49,12 +51,12 @@ async def council(home: Home) -> AsyncIterator[Council]:
 
 
 async def until(council: Council, wanted) -> RoomView:
-    """Look at the room after every event until `wanted(room)` holds."""
-    import asyncio
-
+    """Look at the room after every event until `wanted(room)` holds; a seat goes only after its last event."""
     heard = asyncio.Event()
     council.listen(lambda event: heard.set())
-    while not wanted(room := await council.room()):
-        heard.clear()
-        await asyncio.wait_for(heard.wait(), 20)
+    async with asyncio.timeout(20):
+        while not wanted(room := await council.room()):
+            heard.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(heard.wait(), 0.1)
     return room

@@ -1,10 +1,15 @@
 """What the door shows of a living council, and what it does."""
 
+import hashlib
+import os
+
 import pytest
 
+from council_tui.board.home import Home
+from council_tui.control import reading
 from council_tui.control.attach import Attached
 from council_tui.control.council import Council
-from council_tui.control.views import RoomView, SpawnDraft
+from council_tui.control.views import CouncilGone, RoomView, SpawnDraft
 from council_tui.domain.errors import CouncilError, HomeOwned, Refused
 from tests.control.conftest import until
 
@@ -46,8 +51,9 @@ async def test_reaping_a_held_orphan_fails_its_card_and_leaves_nothing(council: 
     assert any("sleep" in process.command for process in preview.processes)
     await council.reap(name)
     await council.reap(name)
-    room = await until(council, lambda room: card(room, "silent").state == "failed")
+    room = await until(council, lambda room: card(room, "silent").state == "failed" and agent(room, "silent").ended)
     assert card(room, "silent").fail == "orphaned"
+    assert (agent(room, "silent").health, agent(room, "silent").fail) == ("orphan", "orphaned")
     with pytest.raises(Refused, match="not alive"):
         await council.preview_reap(name)
 
@@ -64,6 +70,81 @@ async def test_detail_tells_the_contract_the_history_and_the_processes(council: 
     assert ("command", "sleep 600") in on_card.facts
     with pytest.raises(Refused):
         await council.detail("t_nothing")
+
+
+async def test_an_agent_that_ended_badly_says_why_and_how_long_it_lived(council: Council):
+    await council.spawn(SpawnDraft("zeroclaw", "wrong", ("sh", "-c", "exit 3"), heartbeat_seconds=0.2))
+    room = await until(council, lambda room: any(a.label == "wrong" and a.ended and a.fail for a in room.agents))
+    wrong = agent(room, "wrong")
+    assert wrong.fail == "error"
+    assert wrong.reason.startswith("exit status 3")
+    assert wrong.reason == card(room, "wrong").reason
+    assert wrong.lived_seconds is not None
+    assert room.failed == 1
+    facts = dict((await council.detail(wrong.name)).facts)
+    assert (facts["outcome"], facts["reason"]) == ("error", wrong.reason)
+    with reading.Reader(council.home) as reader:
+        hello = next(e for e in reader.events(0) if e.kind == "hello" and e.agent == wrong.name)
+        assert facts["key"] == hashlib.sha256(bytes.fromhex(hello.data["public_key"])).hexdigest()[:32]
+        read = next(a for a in reader.snapshot().agents if a.name == wrong.name)
+    assert (read.ended, read.fail, read.reason) == (True, "error", wrong.reason)
+
+
+async def test_the_agents_screen_says_what_it_is_held_to_and_how_full_its_slice_is(council: Council):
+    draft = SpawnDraft("zeroclaw", "kept", ("sleep", "60"), forbidden_capabilities=("network",), heartbeat_seconds=0.2)
+    await council.spawn(draft)
+    room = await until(council, lambda room: any(a.label == "kept" and a.health == "alive" for a in room.agents))
+    facts = dict((await council.detail(agent(room, "kept").name)).facts)
+    assert facts["enforcement"] == "portable; soft slice; declared only: no network"
+    assert facts["slice"] == "0.0 of 64 MiB used, soft ceiling"
+
+
+async def test_cards_that_failed_in_an_earlier_fleet_are_not_this_fleets_failures(home: Home):
+    first = Council(home)
+    await first.open()
+    first.dispatch()
+    await first.spawn(SpawnDraft("zeroclaw", "wrong", ("false",), heartbeat_seconds=0.2))
+    assert (await until(first, lambda room: room.failed == 1)).waiting == 0
+    await first.drain()
+    await first.end()
+    await first.close()
+    second = Council(home)
+    await second.open()
+    room = await second.room()
+    assert (card(room, "wrong").state, room.failed) == ("failed", 0)
+    await second.close()
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_an_attached_front_end_says_how_its_council_ended(council: Council, orderly: bool):
+    door = await Attached.open(council.home)
+    await door.room()
+    assert await door.ended() == ""
+    if orderly:
+        await council.drain()
+        said = f"fleet room has ended with exit code {(await council.end()).exit}"
+    else:
+        said = f"process {door.owner}, which ran this council, has ended without closing its fleet"
+    await council.close()
+    for _again in range(2):
+        with pytest.raises(CouncilGone, match=said):
+            await door.room()
+    assert await door.ended() == said
+    await door.close()
+
+
+async def test_an_attached_front_end_names_the_process_that_took_the_home_over(home: Home):
+    first = Council(home)
+    await first.open()
+    door = await Attached.open(home)
+    await first.end()
+    await first.close()
+    door.owner += 1  # here both would be this process
+    second = Council(home)
+    await second.open()
+    assert f"process {os.getpid()} runs one here now" in await door.ended()
+    await second.close()
+    await door.close()
 
 
 async def test_a_draft_is_held_against_the_rules_and_then_spawned(council: Council):
@@ -133,7 +214,7 @@ async def test_a_drain_ends_everything_and_says_how_much(council: Council):
     outcome = await council.drain()
     assert (outcome.ended, outcome.left) == (2, 0)
     end = await council.end()
-    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": []}
+    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": [], "slices": []}
     assert end.ledger["verdict"] == "VALID"
 
 

@@ -215,3 +215,49 @@ def _argv(pid):
             return file.read()
     except OSError:
         return b""
+
+
+FLOOD = """
+import os, socket
+path = os.path.join(os.path.dirname(os.path.dirname(os.environ["NOTIFY_SOCKET"])), "beats.sock")
+link = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+forged = b"WATCHDOG=1\\nX_COUNCIL_RUN=r_x\\nX_COUNCIL_TOKEN=x\\n" + b"A=1\\n" * 900
+while True:
+    try:
+        link.sendto(forged, path)
+    except OSError:
+        pass
+"""
+
+
+async def test_an_agent_whose_beats_are_lost_is_late_and_not_reaped(home):
+    policy = {"parent_heartbeat_interval_seconds": 0.6}
+    async with Stage(home, plan_of(child("drowned", "sleep 1.8; echo fine", policy=policy))) as stage:
+        await stage.wait(K.BODY_STARTED, "drowned")
+        # What a flood does to the datagrams of one agent, without the flood.
+        seat = stage.seat("drowned")
+        seat.beat_token = "another"
+        await stage.wait(K.BEAT_LATE, "drowned")
+        end = await stage.end()
+        assert (end.exit, stage.card("drowned").state) == (0, "done")
+    assert stage.find(K.ORPHANED) is None
+
+
+async def test_a_flood_of_forged_beats_costs_nobody_his_life(home):
+    policy = {"parent_heartbeat_interval_seconds": 0.8, "grace_seconds": 0.1}
+    flooders = [child(f"flood-{n}", python(FLOOD), policy=policy) for n in range(2)]
+    async with Stage(home, plan_of(*flooders, child("calm", "sleep 2.2; echo fine", policy=policy))) as stage:
+        await stage.wait(K.CARD_DONE, "calm")
+        assert stage.find(K.ORPHANED) is None
+        await stage.fleet.drain("enough")
+    assert stage.sup.beats.refused > 1000
+
+
+async def test_a_fleet_whose_nursery_is_stopped_goes_on(home, monkeypatch):
+    for name in ("PING_SECONDS", "WAKE_SECONDS"):
+        monkeypatch.setattr(f"council_tui.hosts.local.{name}", 0.2)
+    plan = plan_of(child("first", "sleep 0.3"), child("second", "echo fine", after=["first"]))
+    async with Stage(home, plan) as stage:
+        await stage.wait(K.BODY_STARTED, "first")
+        os.kill(stage.sup.host.pid, signal.SIGSTOP)
+        assert (await stage.end()).exit == 0

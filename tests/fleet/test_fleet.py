@@ -56,7 +56,7 @@ def test_each_child_of_the_drill_ends_as_it_promises(drill, name, fail, kind, fa
 def test_the_drill_exits_1_with_one_done_and_nothing_left(drill):
     end = drill.ending
     assert (end.exit, end.cards) == (1, {"failed": 9, "done": 1})
-    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": []}
+    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": [], "slices": []}
     assert end.ledger["verdict"] == "VALID"
     assert "microshark overruns-ttl: expired" in drill.cards["shark-keeper"].result["evidence"]
 
@@ -306,7 +306,7 @@ async def test_an_interruption_at_any_stage_leaves_nothing_and_exits_130(home, s
         await stage.fleet.drain("interrupted", interrupted=True)
         end = await stage.end()
     assert end.exit == 130
-    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": []}
+    assert end.audit == {"descendants": [], "open_claims": [], "unsigned_reports": [], "slices": []}
     assert {card.state for card in stage.sup.board.tables.cards.values()} <= {"done", "failed"}
 
 

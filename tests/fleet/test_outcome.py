@@ -12,7 +12,7 @@ from council_tui.board.projection import Card
 from council_tui.domain.card import BlockKind, CardState
 from council_tui.fleet.outcome import ending
 
-CLEAN = {"descendants": [], "open_claims": [], "unsigned_reports": []}
+CLEAN = {"descendants": [], "open_claims": [], "unsigned_reports": [], "slices": []}
 VALID = {"verdict": "VALID"}
 
 
@@ -60,7 +60,7 @@ def test_of_several_exit_codes_the_first_in_order_wins(codes):
     assert weigh(*codes).exit == min(codes, key=order.index)
 
 
-@pytest.mark.parametrize("key", ["descendants", "open_claims", "unsigned_reports"])
+@pytest.mark.parametrize("key", ["descendants", "open_claims", "unsigned_reports", "slices"])
 def test_anything_left_behind_exits_5(key):
     assert ending([], audit={**CLEAN, key: [1]}, ledger=VALID, budget={}).exit == 5
 

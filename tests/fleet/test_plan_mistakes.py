@@ -288,6 +288,37 @@ def test_what_cannot_be_derived_has_to_be_written(missing):
     assert "is missing; expected" in found[0][1]
 
 
+def test_children_that_lack_the_same_are_told_together_at_the_first_of_them():
+    text = (
+        "council: 1\nname: x\nchildren:\n"
+        "- {id: a, parent: zeroclaw, run: x}\n"
+        "- {id: b, parent: zeroclaw, run: x, envelope: {tools_scope: [exec], autonomy_band: NEVER}}\n"
+        "- {id: c, parent: zeroclaw, run: x}\n"
+        "- {parent: zeroclaw, run: x}\n"
+    )
+    found = {mistake.field: mistake for mistake in mistakes(text)}
+    assert set(found) == {"children[0].envelope", "children[1].envelope", "children[3].id"}
+    first = found["children[0].envelope"]
+    assert first.line == 4
+    for word in ("lacks time_budget_minutes (minutes, like 10)", "autonomy_band", "tools_scope", "rollback_plan"):
+        assert word in first.message
+    assert "the same for children: c, children[3]; write them once in defaults.envelope" in first.message
+    second = found["children[1].envelope"].message
+    assert "tools_scope" not in second
+    assert second.endswith("; write them here or in defaults.envelope")
+
+
+def test_many_children_that_lack_one_field_are_one_short_mistake():
+    head = HEAD.replace("tools_scope: [exec], ", "")
+    ((field, message),) = wrong_children(
+        "".join(f"- {{id: c{n}, parent: zeroclaw, run: x}}\n" for n in range(40)), head
+    )
+    assert field == "children[0].envelope.tools_scope"
+    assert "is missing; expected a list with at least one tool" in message
+    assert "the same for children: c1, c2" in message
+    assert "c20 and 19 more; write it once in defaults.envelope" in message
+
+
 @pytest.mark.parametrize(
     ("children", "expected"),
     [

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 
-from headless.command import council, write_plan
+from council_tui.fleet import plan as plan_file
+from council_tui.headless.lines import schema
+from headless.command import council, objects, write_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from headless.conftest import Answer
+    from headless.conftest import Answer, Finished
 
 HEAVY = ("pydantic", "textual", "rich", "nacl", "asyncio", "yaml", "sqlite3", "platformdirs", "jsonschema")
 _HELP = """
@@ -42,7 +46,7 @@ def test_help_lists_examples_and_every_exit_code(cli: Callable[..., Answer], tmp
 
 def test_help_does_not_list_what_is_not_built(cli: Callable[..., Answer], tmp_path: Path):
     shown = cli("--help", home=tmp_path).stdout
-    assert not any(word in shown for word in ("roundtable", "approvals", "search", "doctor", "--strict"))
+    assert not any(word in shown for word in ("roundtable", "approvals", "search", "--strict"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,19 @@ def test_help_does_not_list_what_is_not_built(cli: Callable[..., Answer], tmp_pa
         (["--json"], "--json needs --run PLAN"),
         (["--dry-run"], "--dry-run needs --run PLAN"),
         (["--timeout", "3"], "--timeout needs --run PLAN"),
-        (["board", "--ascii"], "unknown: --ascii"),
+        (["board", "--ascii"], "--ascii does not belong to board; see council board --help"),
+        (["board", "--run", "demo"], "--run does not belong to board; see council board --help"),
+        (["board", "--jsno"], "unknown: --jsno; did you mean --json? Else see council board --help"),
+        (["board", "--follow"], "unknown: --follow; see council board --help"),
+        (["--follow", "events"], "--follow belongs behind events; see council events --help"),
+        (["bench", "--jsno", "spawn"], "unknown: --jsno; did you mean --json? Else see council bench spawn --help"),
+        (["board", "extra"], "unknown: extra; see council board --help"),
+        (["--home", "h", "bench", "spawn"], "--home does not belong to it"),
+        (["bench"], "expected BENCHMARK; see council bench --help"),
+        (["bench", "spwan"], "there is no benchmark 'spwan'; did you mean spawn? Else see council bench --help"),
+        (["bench", "spawn", "--jsno"], "unknown: --jsno; did you mean --json? Else see council bench spawn --help"),
+        (["bench", "spawn", "--children", "x"], "'x' is no whole number above 0"),
+        (["bench", "spawn", "--beats", "9999"], "is more than an hour"),
         (["--ascii", "board"], "belong to the control room"),
         (["verify", "--entry", "-1"], "is no index of an entry"),
         (["plans", "repo-adit"], "did you mean 'repo-audit'?"),
@@ -109,3 +125,57 @@ def test_a_home_that_cannot_be_made_is_one_sentence_that_names_home(tmp_path: Pa
     assert (done.returncode, done.stdout) == (2, "")
     assert "--home" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_every_command_that_prints_takes_json(cli: Callable[..., Answer], finished: Finished):
+    check = jsonschema.Draft202012Validator(schema())
+    listed = objects(cli("plans", "--json").stdout)
+    (one,) = objects(cli("plans", "demo", "--json").stdout)
+    (report,) = objects(cli("--json", "report", home=finished.home).stdout)
+    for line in (*listed, one, report):
+        check.validate(line)
+    assert [line["name"] for line in listed] == ["demo", "handshake-drill", "repo-audit"]
+    assert (listed[0]["yaml"], one["yaml"]) == (None, cli("plans", "demo").stdout)
+    assert report["markdown"].startswith("#")
+    assert json.loads(cli("schema", "--json").stdout) == schema()
+
+
+def test_no_refusal_suggests_what_was_typed_or_what_is_not_valid_there(cli: Callable[..., Answer], tmp_path: Path):
+    for command in ("board", "tree", "agents", "events", "ledger", "verify", "report", "plans", "schema", "doctor"):
+        for flag in ("--run", "--demo", "--ascii", "--timeout", "--jso", "--entri", "--folow"):
+            told = cli(command, flag, home=tmp_path).stderr
+            guess = told.partition("did you mean ")[2].partition("?")[0]
+            assert guess != flag
+            assert not guess or guess in cli(command, "--help", home=tmp_path).stdout
+
+
+def test_with_json_the_mistakes_of_a_plan_are_told_once(cli: Callable[..., Answer], tmp_path: Path):
+    plan = write_plan(tmp_path, {"id": "a b", "parnt": "zeroclaw"})
+    done = cli("--run", str(plan), "--json", home=tmp_path / "home")
+    (line,) = objects(done.stdout)
+    assert (done.returncode, line["type"]) == (2, "mistakes")
+    count = len(line["mistakes"])
+    assert done.stderr == f"council: {plan} has {count} mistakes; nothing was started\n"
+
+
+@pytest.mark.parametrize(("term", "said"), [("dumb", "TERM is dumb"), ("", "TERM is not set")])
+def test_a_terminal_that_cannot_place_text_is_refused_with_the_way_out(
+    cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, term: str, said: str
+):
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", term)
+    done = cli("--demo", home=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"council: this terminal cannot place text ({said}); use council --run PLAN\n"
+
+
+def test_an_interrupt_before_the_start_says_that_nothing_was_started(
+    cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def interrupted(source: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan_file, "load_plan", interrupted)
+    done = cli("--run", "demo", home=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "council: interrupted before anything was started\n")

@@ -55,7 +55,7 @@ def test_a_dependency_is_done_before_its_dependant_starts(finished: Finished):
 def test_the_summary_carries_ledger_audit_budget_and_report(finished: Finished):
     summary = finished.lines[-1]
     assert summary["ledger"]["verdict"] == "VALID"
-    assert summary["audit"] == {"descendants": [], "open_claims": [], "unsigned_reports": []}
+    assert summary["audit"] == {"descendants": [], "open_claims": [], "unsigned_reports": [], "slices": []}
     assert summary["report"].endswith(".md")
     assert survivors(finished.lines) == []
 

@@ -157,3 +157,38 @@ async def test_a_nursery_that_dies_is_noticed_and_its_runners_are_still_watched(
     os.kill(started.pid, signal.SIGKILL)
     await until(lambda: ends.clean)
     assert ends.exits == {started.pid: None}
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """A host that is not patient."""
+    for name, seconds in (("PING_SECONDS", 0.05), ("WAKE_SECONDS", 0.1), ("DEAF_SECONDS", 0.5)):
+        monkeypatch.setattr(f"council_tui.hosts.local.{name}", seconds)
+
+
+async def test_a_nursery_that_was_stopped_is_woken(hurried, host, tmp_path):
+    ends = Ends(host)
+    await host.spawn(spec(str(tmp_path / "nobody")))
+    os.kill(host.pid, signal.SIGSTOP)
+    async with asyncio.timeout(20):
+        await host.spawn(spec(str(tmp_path / "nobody"), "r_2"))
+    os.kill(host.pid, signal.SIGSTOP)
+    await until(lambda: len(ends.clean) == 2)
+    assert not ends.gone.is_set()
+
+
+async def test_a_nursery_that_cannot_be_woken_is_ended_and_nobody_waits_for_it(hurried, host, tmp_path, monkeypatch):
+    ends = Ends(host)
+    await host.spawn(spec(str(tmp_path / "nobody")))
+    await until(lambda: ends.clean)
+    send = guard.send
+    monkeypatch.setattr(guard, "send", lambda process, number: number == signal.SIGCONT or send(process, number))
+    os.kill(host.pid, signal.SIGSTOP)
+    # Also those whose request never got into the socket.
+    long = str(tmp_path / "nobody" / ("x" * 200))
+    asked = (host.spawn(spec(long, f"r_{number}")) for number in range(300))
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert {str(answer) for answer in answers} == {"the nursery has ended"}
+    assert ends.gone.is_set()
+    await until(lambda: status(host.pid) in (None, "Z"))

@@ -70,6 +70,12 @@ class Fleet:
         self.raws.append(self.signers[agent].sign(kind, at, (), fields or {}))
         return self.raws[-1]
 
+    def backdated(self, agent: str, kind: str, fields: dict[str, Any], at: int) -> bytes:
+        """An entry with whatever time a signer of its own making writes; it is remembered."""
+        known = self.signers[agent]
+        self.signers[agent] = Signer(agent, self.keys[agent], self.origin, known.seq, known.prev)
+        return self.sign(agent, kind, fields, at)
+
     def adopt(self, parent: str, child: str, depth: int, *, accept: bool = True, **changes: Any) -> None:
         """A delegation with a new key, and the child's acceptance."""
         key = Key.generate()
@@ -108,10 +114,11 @@ def write(path: Path, fleet: Fleet, raws: list[bytes] | None = None) -> None:
 
 
 def tamper(path: Path, *statements: str) -> None:
-    """Change a log file behind its triggers, without the log's key."""
+    """Change a log file behind its triggers, which are there again afterwards, without the log's key."""
     with sqlite3.connect(path, isolation_level=None) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {name}")
         for statement in statements:
-            db.execute(statement)
+            db.executescript(statement)
+        db.executescript(store.SCHEMA)
     db.close()

@@ -6,7 +6,7 @@ import pytest
 
 from council_tui.ledger.envelope import open_strict
 from council_tui.ledger.keys import Key
-from council_tui.ledger.lineage import Lineage
+from council_tui.ledger.lineage import Lineage, validity
 from council_tui.ledger.signer import Signer
 from council_tui.ledger.verdicts import BadEntry, Verdict
 from tests.ledger.builders import (
@@ -24,6 +24,7 @@ from tests.ledger.builders import (
 )
 
 OTHER = "child:other.3c"
+DAY = 86_400
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_a_revocation_ends_the_whole_subtree_from_its_index_on(fleet, by):
     fleet.sign(SHARK, "ascension", work())
     fleet.sign(by, "revocation", {"of": CHILD, "reason": "run ended"})
     lineage = lineage_of(fleet)
-    assert verdict(lineage, fleet.sign(CHILD, "ascension", work(), NOW - 1)) is Verdict.REVOKED
+    assert verdict(lineage, fleet.backdated(CHILD, "ascension", work(), NOW - 1)) is Verdict.REVOKED
     assert verdict(lineage, fleet.sign(SHARK, "ascension", work())) is Verdict.REVOKED
     assert verdict(lineage, fleet.sign(OFFICE, "ascension", work())) is Verdict.VALID
 
@@ -183,8 +184,49 @@ def test_hermes_observes_an_agent_that_was_revoked(fleet):
 
 @pytest.mark.parametrize("at", [NOW - 1, FOREVER + 1])
 def test_an_entry_outside_its_grants_time_has_expired(fleet, at):
-    fleet.sign(CHILD, "ascension", work(), at)
+    fleet.backdated(CHILD, "ascension", work(), at)
     assert last(fleet) is Verdict.EXPIRED
+
+
+@pytest.mark.parametrize("first", [0, -7200, 3 * DAY])
+@pytest.mark.parametrize("then", [-5000 * DAY, -3 * 365 * DAY, -7200, 3 * DAY, 400 * DAY])
+def test_no_clock_that_is_set_and_no_sleep_of_the_machine_ends_a_voice(first, then):
+    fleet, clock = Fleet(), NOW
+    within: dict[str, tuple[int, int]] = {HERMES: (0, 2**53 - 1)}
+
+    def born(parent: str, child: str, depth: int) -> None:
+        granted = within[child] = validity(fleet.signers[parent].time(clock), *within[parent])
+        fleet.keys[child] = Key.generate()
+        fields = grant(child, fleet.keys[child].public, depth, not_before=granted[0], not_after=granted[1])
+        fleet.sign(parent, "delegation", fields, clock)
+        fleet.signers[child] = Signer(child, fleet.keys[child], fleet.origin, since=granted[0])
+        fleet.sign(child, "acceptance", {"contract": CONTRACT}, clock)
+
+    born(HERMES, OFFICE, 2)
+    clock = NOW + first
+    born(OFFICE, CHILD, 1)
+    clock += then
+    born(CHILD, SHARK, 0)
+    born(OFFICE, OTHER, 1)
+    for agent in (SHARK, CHILD, OTHER):
+        fleet.sign(agent, "ascension", work(), clock)
+        fleet.sign(HERMES, "revocation", {"of": agent, "reason": "run ended"}, clock)
+    lineage = lineage_of(fleet)
+    assert verdict(lineage, fleet.sign(CHILD, "ascension", work(), clock)) is Verdict.REVOKED
+
+
+def test_a_grant_is_wide_and_lies_inside_its_granters(fleet):
+    week = validity(NOW)
+    assert (NOW - week[0], week[1] - NOW) == (7 * DAY, 1000 * DAY)
+    assert validity(NOW + DAY, *week) == (NOW - 6 * DAY, week[1])
+    assert validity(NOW - DAY, *week) == (week[0], NOW + 999 * DAY)
+    assert validity(5) == (0, 1000 * DAY + 5)
+
+
+def test_a_signer_never_goes_back_in_time(fleet):
+    times = [NOW + 5, NOW - 7200, NOW + 6]
+    signed = [open_strict(fleet.sign(CHILD, "ascension", work(), at)).statement.at for at in times]
+    assert signed == [NOW + 5, NOW + 5, NOW + 6]
 
 
 @pytest.mark.parametrize(

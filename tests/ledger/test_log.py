@@ -133,6 +133,7 @@ async def test_a_log_that_cannot_be_written_stops_and_says_so(path, fleet):
             await ledger.append(fleet.sign(CHILD, "ascension", work()))
     assert ledger.size == 6
     await ledger.close()
+    tamper(path)
     assert verify_log(path, root_public=fleet.root.public).verdict is Verdict.VALID
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import pytest
 
 from council_tui.ledger import verify as audit
@@ -98,12 +101,41 @@ def test_an_older_head_put_back_is_noticed_by_its_size(path, fleet, tmp_path):
         ("DELETE FROM head", Verdict.BAD_CHECKPOINT),
         ("UPDATE meta SET value = 'x' WHERE name = 'key'", Verdict.BAD_CHECKPOINT),
         ("UPDATE meta SET value = 'x' WHERE name = 'origin'", Verdict.WRONG_LOG),
+        ("UPDATE head SET size = 10", Verdict.CACHE_MISMATCH),
+        ("UPDATE head SET size = 8", Verdict.CACHE_MISMATCH),
+        ("INSERT INTO meta VALUES ('more', 'x')", Verdict.STORE_MISMATCH),
+        ("INSERT INTO entry SELECT 5000000000000000000, leaf, raw FROM entry WHERE idx = 3", Verdict.SIZE_MISMATCH),
+        ("INSERT INTO entry SELECT 9223372036854775807, leaf, raw FROM entry WHERE idx = 3", Verdict.SIZE_MISMATCH),
+        ("INSERT INTO entry SELECT -9223372036854775808, leaf, raw FROM entry WHERE idx = 3", Verdict.SIZE_MISMATCH),
+        ("INSERT INTO node SELECT 1, 5000000000000000000, hash FROM node LIMIT 1", Verdict.CACHE_MISMATCH),
+        ("CREATE TABLE more (x)", Verdict.STORE_MISMATCH),
+        ("CREATE VIEW more AS SELECT 1", Verdict.STORE_MISMATCH),
+        ("CREATE INDEX more ON entry (raw)", Verdict.STORE_MISMATCH),
+        ("CREATE TRIGGER more AFTER INSERT ON entry BEGIN SELECT 1; END", Verdict.STORE_MISMATCH),
+        ("CREATE TRIGGER entry_stays BEFORE DELETE ON entry BEGIN SELECT 1; END", Verdict.STORE_MISMATCH),
+        ("DROP INDEX entry_leaf; CREATE INDEX entry_leaf ON entry (idx)", Verdict.STORE_MISMATCH),
     ],
 )
 def test_a_changed_cache_or_head_is_named_for_what_it_is(path, fleet, change, verdict):
     write(path, fleet)
     tamper(path, change)
     assert check(path, fleet).verdict is verdict
+
+
+@pytest.mark.parametrize("gone", ["TRIGGER entry_next", "TRIGGER head_grows", "INDEX entry_leaf"])
+def test_a_seat_belt_that_was_taken_away_is_missed(path, fleet, gone):
+    write(path, fleet)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute(f"DROP {gone}")
+    report = check(path, fleet)
+    assert verdicts(report) == [(None, Verdict.STORE_MISMATCH)]
+    assert gone.split()[1] in report.bad[0].detail
+
+
+def test_a_second_head_is_told(path, fleet):
+    write(path, fleet)
+    tamper(path, "PRAGMA ignore_check_constraints = ON", "INSERT INTO head SELECT 2, size, note FROM head")
+    assert verdicts(check(path, fleet)) == [(None, Verdict.STORE_MISMATCH)]
 
 
 def test_another_log_key_cannot_sign_the_head_of_this_log(path, fleet):

@@ -51,8 +51,64 @@ def test_files_that_cannot_be_imported_are_one_finding_with_the_missing_package(
     for name in "ab":
         checkout.write(f"tests/test_{name}.py", "import not_installed_anywhere\n")
     outcome = checkout.audit("tests")
-    finding = outcome.one("pytest could not be run: 2 files cannot be imported")
-    assert "No module named 'not_installed_anywhere'" in finding["description"]
+    finding = outcome.one("pytest could not be started: no module not_installed_anywhere in .venv/bin/python")
+    assert finding["severity"] == "MEDIUM"
+    assert "says nothing about the tests" in finding["description"]
+    assert outcome.titles("HIGH") == []
+
+
+def test_a_conftest_that_cannot_be_imported_is_no_test_failure(checkout: Checkout):
+    own_python(checkout)
+    checkout.write("pyproject.toml", '[project.optional-dependencies]\nqa = ["pytest>=8"]\n')
+    checkout.write("conftest.py", "import not_installed_anywhere\n")
+    checkout.write("tests/test_a.py", "def test_a(): pass\n")
+    outcome = checkout.audit("tests")
+    finding = outcome.one("pytest could not be started: no module not_installed_anywhere in .venv/bin/python")
+    assert "`python3 -m pip --python .venv install -e '.[qa]'`" in finding["description"]
+    assert "install -e '.[qa]'" in outcome.result["recommendation"]
+    assert outcome.titles("HIGH") == []
+
+
+def test_a_test_file_that_is_no_python_and_a_wrong_flag_are_no_test_failures(checkout: Checkout):
+    own_python(checkout)
+    checkout.write("tests/test_a.py", "def test_a(:\n")
+    assert "SyntaxError" in checkout.audit("tests").one("pytest could not be started: 1 file")["description"]
+    checkout.write("pytest.ini", "[pytest]\naddopts = --no-such-flag\n")
+    assert "--no-such-flag" in checkout.audit("tests").one("it ended with exit status 4")["description"]
+
+
+def test_an_own_environment_without_pytest_is_not_passed_over_for_another_python(checkout: Checkout):
+    own_python(checkout, "exit 1")
+    checkout.write("pyproject.toml", "[project]\nname = 'a'\n")
+    checkout.write("tests/test_a.py", "def test_a(): assert False\n")
+    outcome = checkout.audit("tests")
+    finding = outcome.one("Tests were not run: pytest is not installed in .venv")
+    assert (outcome.result["status"], finding["severity"]) == ("DONE", "MEDIUM")
+    assert finding["title"].endswith("; install it with `python3 -m pip --python .venv install -e . pytest`")
+    assert outcome.result["recommendation"].startswith(finding["title"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "title"),
+    [
+        ("no-such-program-here", "make test could not be started: the program no-such-program-here is not installed"),
+        ("exec no-such-program-here", "the program no-such-program-here is not installed"),
+        ("echo \"No module named 'nose'\"; exit 1", "no module nose in the Python that it runs with"),
+        ("echo \"Cannot find module 'x'\"; exit 1", "make test could not be started: a package is not there"),
+    ],
+)
+def test_other_runners_that_cannot_begin_are_no_test_failures(checkout: Checkout, recipe: str, title: str):
+    checkout.write("Makefile", f"test:\n\t@{recipe}\n")
+    outcome = checkout.audit("tests")
+    assert outcome.one(title)["severity"] == "MEDIUM"
+    assert outcome.titles("HIGH") == []
+
+
+def test_a_failure_without_counts_says_how_it_ended(checkout: Checkout):
+    checkout.write("Makefile", 'test:\n\t@echo "Ran 3 tests in 0.1s"; echo "No module named \'x\'"; exit 1\n')
+    outcome = checkout.audit("tests")
+    assert outcome.one("make test fails: exit status 2")["severity"] == "HIGH"
+    assert "Read the end of its output" in outcome.result["recommendation"]
 
 
 def test_an_overrun_kills_the_whole_process_group_and_says_so(checkout: Checkout, tmp_path: Path):
@@ -93,17 +149,14 @@ def test_a_missing_runner_says_what_to_install(checkout: Checkout, tmp_path: Pat
     checkout.write("tests/test_a.py", "def test_a(): pass\n")
     checkout.write("package.json", '{"scripts": {"test": "mocha"}, "dependencies": {"a": "1"}}')
     checkout.write("yarn.lock", "")
+    checkout.write("requirements.txt", "attrs\n")
     checkout.write("Cargo.toml", "[package]\n")
     checkout.write("go.mod", "module a\n")
     checkout.write("a_test.go", "package a\n")
     outcome = checkout.audit("tests", env={"PATH": str(tools)})
-    assert [title.partition(" could")[0] for title in outcome.titles("MEDIUM")] == [
-        "pytest",
-        "yarn test",
-        "cargo test",
-        "go test",
-    ]
-    assert "pip install pytest" in outcome.one("pytest could")["description"]
+    told = [title.removeprefix("Tests were not run: ") for title in outcome.titles("MEDIUM")]
+    assert [title.partition(" is not installed")[0] for title in told] == ["pytest", "yarn", "cargo", "go"]
+    assert "--python .venv install -r requirements.txt pytest`" in outcome.one("pytest is")["description"]
 
 
 def test_a_project_without_tests_and_npm_without_a_real_script_is_said(checkout: Checkout):

@@ -36,9 +36,9 @@ def test_a_slice_is_made_private_and_cleared_whole(tmp_path):
     (locked / "file").write_text("x")
     (path / "data" / "link").symlink_to("/")
     locked.chmod(0)
-    assert slices.clear(str(path))
+    assert slices.remove(str(path))
     assert not path.exists()
-    assert slices.clear(str(path)), "clearing twice is the same as clearing once"
+    assert slices.remove(str(path)), "clearing twice is the same as clearing once"
 
 
 def test_a_slice_is_a_new_directory(tmp_path):

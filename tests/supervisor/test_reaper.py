@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Phase, Signal
+from council_tui.runner.channel import RemoteRefusal
+from council_tui.supervisor import slices
+from council_tui.supervisor.audit import audit
+from supervisor.stage import until
 from supervisor.wire import Bare
 
 
@@ -172,3 +177,108 @@ async def test_a_ledger_that_fails_keeps_nobody_alive(bare):
         with pytest.raises(Exception, match="could not be written"):
             await bare.sup.failed
     assert bare.sup.board.tables.cards[office.seat.card].state == "failed"
+
+
+async def test_a_folder_in_the_place_of_a_bodys_socket_keeps_no_card_open(bare):
+    office = await (await bare.office()).begin()
+    there = bare.sup.home.bodies / office.seat.run
+    (there / "x").mkdir(parents=True)
+    await cancel(bare, office)
+    await reaped(office)
+    assert not there.exists()
+
+
+async def test_whatever_goes_wrong_while_a_run_is_cleared_its_seat_is_given_up(bare, monkeypatch):
+    def fail(path):
+        raise RuntimeError("not today")
+
+    office = await (await bare.office()).begin()
+    with monkeypatch.context() as patch:
+        patch.setattr("council_tui.supervisor.slices.remove", fail)
+        await cancel(bare, office)
+        await reaped(office)
+    assert bare.sup.seats == {}
+    async with asyncio.timeout(20):
+        with pytest.raises(RuntimeError, match="not today"):
+            await bare.sup.failed
+
+
+async def test_a_slice_that_cannot_be_cleared_is_told_by_the_audit_until_it_is_gone(bare, monkeypatch):
+    office = await (await bare.office()).begin()
+    assert audit(bare.sup)["slices"] == [], "that of a living agent is none"
+    with monkeypatch.context() as patch:
+        patch.setattr("council_tui.supervisor.slices.remove", lambda path: False)
+        await cancel(bare, office)
+        await reaped(office)
+    beside = bare.sup.home.slices / "moved"
+    beside.mkdir()
+    assert bare.find(K.SLICE_CLEARED, office.seat.agent, cleared=False) is not None
+    assert audit(bare.sup)["slices"] == sorted([office.seat.slice, str(beside)])
+    for path in (office.seat.slice, beside):
+        assert slices.remove(path)
+    assert audit(bare.sup)["slices"] == []
+
+
+async def test_a_late_agent_whose_runner_vouches_for_it_over_the_stream_is_not_silent(bare, clock):
+    office = await (await bare.office(parent_heartbeat_interval_seconds=20)).begin()
+    office.answers["ping"] = lambda params: {"age": 1.0}
+    for _ in range(4):
+        office.told.clear()
+        clock.now += 26
+        before = office.seat.state.last_beat
+        await bare.sup.tick()
+        await until(lambda before=before: office.seat.state.last_beat != before)
+        assert [method for method, _ in office.told] == ["ping"]
+    assert office.seat.state.phase is Phase.RUNNING
+    assert office.seat.state.late, "late, not silent"
+
+
+async def test_an_agent_that_its_own_runner_has_not_heard_of_is_silent(bare, clock):
+    office = await (await bare.office(parent_heartbeat_interval_seconds=20)).begin()
+    office.answers["ping"] = lambda params: {"age": 1e6}
+    clock.now += 26
+    await bare.sup.tick()
+    clock.now += 15
+    await bare.sup.tick()
+    await reaped(office)
+    assert bare.sup.board.tables.cards[office.seat.card].fail == "orphaned"
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder", "a file", "another socket"])
+async def test_sockets_whose_files_somebody_took_away_are_bound_again(bare, left):
+    office = await (await bare.office()).begin()
+    for path in (bare.sup.home.socket, bare.sup.home.beats):
+        path.unlink()
+        if left == "a folder":
+            (path / "x").mkdir(parents=True)
+        elif left == "a file":
+            path.touch()
+        elif left == "another socket":
+            with socket.socket(socket.AF_UNIX) as other:
+                other.bind(str(path))
+    await bare.sup.tick()
+    late = await (await bare.office("zeroclaw")).begin()
+    await office.call("status", text="still connected")
+    for one in (office, late):
+        beat = f"WATCHDOG=1\nX_COUNCIL_RUN={one.spec.run}\nX_COUNCIL_TOKEN={one.spec.beat_token}".encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+            link.sendto(beat, one.spec.notify)
+    await until(lambda: office.seat.beat_count == late.seat.beat_count == 1)
+
+
+async def test_a_council_whose_sockets_are_gone_still_closes(home):
+    async with asyncio.timeout(20):
+        async with Bare(home) as bare:
+            bare.sup.home.socket.unlink()
+            bare.sup.home.beats.unlink()
+
+
+async def test_a_disk_that_fails_is_answered_to_the_runner_and_is_the_councils_fault(bare):
+    office = await bare.office()
+    await office.connect()
+    await office.hello()
+    await bare.sup.board._writer.submit(lambda db: db.execute("PRAGMA query_only = 1"))
+    with pytest.raises(RemoteRefusal, match="internal error: OperationalError"):
+        await office.claim()
+    with pytest.raises(Exception, match="readonly"):
+        bare.sup.failed.result()

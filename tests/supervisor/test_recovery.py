@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -11,8 +13,9 @@ from board.facts import K, created, happened, opened, started
 from council_tui.board.home import Home
 from council_tui.domain.card import CardState
 from council_tui.runner import guard
-from council_tui.supervisor.recovery import recover
+from council_tui.supervisor.recovery import NURSERY, former_nurseries, note_nursery, recover
 from supervisor.stage import until
+from supervisor.test_slices import nested
 
 
 @pytest.fixture
@@ -47,9 +50,10 @@ async def revoke(agent, reason):
     return len(revoked)
 
 
-def begun(card, run, pid=4242, start_time=1, boot=None):
+def begun(card, run, pid=4242, start_time=1, boot=None, where=None):
     draft = started(card, run)
-    draft.data.update(pid=pid, start_time=start_time, boot_id=boot or guard.boot_id(), slice=f"/tmp/none-{run}")
+    facts = {"pid": pid, "start_time": start_time, "boot_id": boot or guard.boot_id()}
+    draft.data.update(facts, slice=where or f"/tmp/none-{run}")
     return [created(card), happened(K.CARD_READY, card), draft]
 
 
@@ -120,3 +124,33 @@ async def test_slices_and_sockets_that_were_left_are_removed(board, home):
     (place.bodies / "r_1").touch()
     await recover(board, place, revoke)
     assert list(place.slices.iterdir()) == list(place.bodies.iterdir()) == []
+
+
+async def test_a_slice_nested_without_end_and_a_folder_for_a_socket_stop_no_start(board, home):
+    place = Home(home)
+    deep = place.slices / "r_1" / "data"
+    deep.mkdir(parents=True)
+    nested(deep, "d", 1500)
+    (place.bodies / "r_1" / "x").mkdir(parents=True)
+    board.append(*begun("one", "r_1", where=str(place.slices / "r_1")))
+    await recover(board, place, revoke)
+    assert list(place.slices.iterdir()) == list(place.bodies.iterdir()) == []
+
+
+async def test_a_nursery_that_a_dead_supervisor_left_is_ended_and_nobody_else(board, home, sleepers, monkeypatch):
+    monkeypatch.setattr("council_tui.supervisor.recovery.GRACE_SECONDS", 0.2)
+    place = Home(home)
+    left, reused = sleepers(), sleepers()
+    os.kill(left.pid, signal.SIGSTOP)
+    note_nursery(place, left.pid)
+    with (place.runtime / NURSERY).open("a") as file:
+        file.write("nonsense\n[1]\n")
+        # The pid was given to another program since.
+        file.write(json.dumps({"pid": reused.pid, "start_time": 1, "boot_id": guard.boot_id()}) + "\n")
+    former = former_nurseries(place)
+    assert [process.pid for process in former] == [left.pid]
+    await recover(board, place, revoke, former)
+    assert left.wait() == -9
+    assert reused.poll() is None
+    note_nursery(place, reused.pid, alone=True)
+    assert [process.pid for process in former_nurseries(place)] == [reused.pid]

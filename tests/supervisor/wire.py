@@ -107,7 +107,7 @@ class ByHand:
         self.signer = Signer(self.spec.agent, self.key, self.grant.log)
         inherited = self.grant.context.inheritance
         self.family = Family(
-            self.spec.agent, inherited, self.signer, self.grant.card, self.grant.depth, self.grant.not_after
+            self.spec.agent, inherited, self.signer, self.grant.card, self.grant.depth, self.grant.validity
         )
 
     async def claim(self, claim: str = "c_hand") -> None:

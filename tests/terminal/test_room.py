@@ -112,6 +112,60 @@ def test_a_signal_gives_the_terminal_back_and_ends_the_fleet(number: signal.Sign
     assert not alive
 
 
+def test_ctrl_j_sends_the_spawn_dialog_and_the_wheel_scrolls_its_contract(home: str):
+    term = Terminal("--home", home)
+    term.until(r"OpenClaw\s+● alive")
+    term.child.send("s")
+    term.until(r"Spawn wants: name, command\.")
+    for field in ("hello", "\t", "echo hello"):
+        term.child.send(field)
+        term.until(r"Valid\." if field.startswith("echo") else "name .*hello")
+    term.until(r"1-\d+ of \d+")
+    term.child.send("\x1b[<65;90;10M" * 3)
+    term.until(r" [2-9]-\d+ of \d+")
+    term.child.send("\x1b[6~")
+    term.until(r" [12]\d-\d+ of \d+")
+    term.child.send("\n")
+    term.until(r"hello: card t_\w+ is on the board")
+    term.until(r"Done 1")
+    term.child.send("q")
+    assert "0 left; ledger VALID" in term.rest()
+
+
+def test_a_console_says_whether_the_council_it_was_attached_to_goes_on_or_has_ended(home: str, tmp_path: Path):
+    flag, plan = tmp_path / "flag", tmp_path / "plan.yaml"
+    plan.write_text(
+        "council: 1\nname: waits\n"
+        "defaults: {envelope: {time_budget_minutes: 5, autonomy_band: AUTONOMOUS, tools_scope: [exec], "
+        "rollback_plan: No changes}}\n"
+        f"children: [{{id: waiter, parent: zeroclaw, run: [sh, -c, 'until [ -e {flag} ]; do sleep 0.1; done']}}]\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "council_tui", "--home", home, "--run", str(plan), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert run.stdout is not None
+    with run.stdout:
+        assert any('"body_started"' in line for line in run.stdout)
+        guests = [Terminal("--home", home), Terminal("--home", home)]
+        for guest in guests:
+            guest.until(r"waiter\s+● alive")
+        guests[0].child.send("q")
+        assert f"the council goes on in process {run.pid}" in guests[0].rest()
+        flag.touch()
+        run.stdout.read()
+        assert run.wait() == 0
+    screen = guests[1].until("fleet waits has ended with exit code 0: press q; `council` starts a new one")
+    assert "alive" not in screen
+    assert re.search(r"OpenClaw\s+\? unknown", screen)
+    guests[1].child.send("q")
+    end = guests[1].rest().rpartition(ALTERNATE_OFF)[2]
+    assert "fleet waits has ended with exit code 0" in end
+    assert "goes on" not in end
+
+
 def test_without_colour_no_colour_is_sent(home: str):
     term = Terminal("--home", home, NO_COLOR="1")
     term.until("OpenClaw")

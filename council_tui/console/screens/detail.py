@@ -31,8 +31,8 @@ class Headline(Line):
         if isinstance(subject, AgentView):
             right: list[Part] = [
                 *self.glyphs.state(subject.health),
-                (f" {span(subject.age_seconds)}", TONES[subject.health]),
-                (f"   up {span(subject.started_seconds)} ", "p-quiet"),
+                (f" {span(None if subject.ended else subject.age_seconds)}", TONES[subject.health]),
+                (f"   {self._life(subject)} ", "p-quiet"),
             ]
             return between([(" ", ""), *screen.path(subject)], right, width, self.glyphs)
         if subject is not None:
@@ -41,17 +41,33 @@ class Headline(Line):
             return between([(f" {subject.title}", "p-strong")], right, width, self.glyphs)
         return [(f" {screen.label} is no longer on the board", "p-late")]
 
+    @staticmethod
+    def _life(agent: AgentView) -> str:
+        if not agent.ended:
+            return f"up {span(agent.started_seconds)}" if agent.started_seconds else ""
+        return f"lived {span(agent.lived_seconds)}" if agent.lived_seconds is not None else ""
+
 
 class PulseLine(Line):
-    """The sparkline of an agent, as wide as there are beats."""
+    """Why the subject failed, or the sparkline of a living agent, as wide as there are beats."""
 
     def parts(self, width: int) -> list[Part]:
-        """Beats and their numbers."""
+        """The reason, else beats and their numbers."""
         screen = self.screen
         assert isinstance(screen, DetailScreen)
         subject = screen.subject()
-        if not isinstance(subject, AgentView):
+        if subject is None:
             return []
+        if subject.fail:
+            return clip([(" ", ""), *self.glyphs.why(subject.fail, subject.reason)], width, self.glyphs)
+        if isinstance(subject, CardView):
+            return clip([(f" {subject.reason}", "p-late")], width, self.glyphs) if subject.reason else []
+        if subject.ended:
+            said = f" said last: {subject.status}" if subject.status else ""
+            return clip([(said, "p-quiet")], width, self.glyphs) if said else []
+        return self._beats(subject, width)
+
+    def _beats(self, subject: AgentView, width: int) -> list[Part]:
         if not subject.beats:
             return [(" no heartbeat yet", "p-quiet")]
         came = sorted(ms for ms in subject.beats if ms >= 0)
@@ -62,6 +78,11 @@ class PulseLine(Line):
         said = f"missed {missed} {dot} median late {middle} {dot} {beat}"
         spark = self.glyphs.sparkline(subject.beats, 30 if width >= 76 else 16)
         return clip([(f" {spark}", TONES[subject.health]), (f"  {said}", "p-quiet")], width, self.glyphs)
+
+    def freshen(self) -> None:
+        """Take no room when there is nothing to say."""
+        self.display = bool(self.parts(max(1, self.size.width)))
+        super().freshen()
 
 
 class DetailScreen(CouncilScreen):
@@ -80,8 +101,7 @@ class DetailScreen(CouncilScreen):
     def body(self) -> ComposeResult:
         """Two lines about it and four panes."""
         yield Headline(classes="bar headline")
-        if self.is_agent:
-            yield PulseLine(classes="bar")
+        yield PulseLine(classes="bar")
         with Horizontal(id="upper", classes="panes"):
             yield Page("1 Facts", id="facts")
             with Vertical(id="right", classes="panes"):

@@ -19,8 +19,11 @@ _WORDS = {
     "late": "a beat is overdue",
     "offered": "started, has not acknowledged yet",
     "orphan": "silent, gone or without a parent: it is reaped",
+    "failed": "rejected, expired, cancelled or wrong: the card says why",
     "held": "an orphan kept for you to decide",
+    "waiting": "waits for an answer of yours",
     "ended": "done and gone",
+    "unknown": "the council cannot be read",
 }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from council_tui.console.pulse import Picture
     from council_tui.control.views import AgentView, ReapPreview
 
-WORD = "reap"
+WORD, KEY = "reap", "y"
 UNANSWERING = frozenset({"held", "orphan", "failed"})
 """Healths for which a single `y` is enough: nothing alive is lost."""
 
@@ -42,14 +42,17 @@ class ReapScreen(Dialog):
         with Vertical(id="reap", classes="dialog") as box:
             box.border_title = ""
             yield Page(empty="Looking at its processes.", id="reap-page")
-            yield Static("", id="reap-note", markup=False)
+            yield Static(self._why_the_word() if self.by_word else "", id="reap-note", markup=False)
             with Horizontal(classes="buttons"):
                 if self.by_word:
-                    yield Static(f"type {WORD} to go on:", id="reap-ask", markup=False)
-                    yield Input(compact=True, id="reap-word", max_length=8)
+                    yield Input(compact=True, id="reap-word", max_length=8, placeholder=f"type {WORD}")
                 else:
                     yield Button("Reap it  y", id="reap-yes", compact=True, variant="error")
                 yield Button("Keep it  esc", id="reap-no", compact=True, variant="primary")
+
+    def _why_the_word(self) -> str:
+        state = "has not acknowledged yet" if self.health == "offered" else f"is {self.health}"
+        return f"It {state}, so {KEY} is not enough: type the word {WORD}, then enter."
 
     def on_mount(self) -> None:
         """Ask for the preview; the safe button has the keys unless a word is wanted."""
@@ -63,11 +66,12 @@ class ReapScreen(Dialog):
     def _take(self, preview: ReapPreview) -> None:
         self.preview = preview
         if preview.health != self.health:
-            self._disarm(preview.health)
+            self._changed(preview.health)
         self.query_one("#reap-page", Page).write(self._lines(preview))
 
     def _trouble(self, error: Exception) -> None:
         self.query_one("#reap-page", Page).write([], f"could not be read: {error}")
+        self._disarm("Its processes are not known, so it cannot be reaped from here.")
 
     def _lines(self, preview: ReapPreview) -> list[list[Part]]:
         glyphs = self.council_app.glyphs
@@ -90,14 +94,21 @@ class ReapScreen(Dialog):
         """A target that changed its state is another decision."""
         if picture.view is None or self.disarmed:
             return
+        if picture.stale:
+            self.query_one("#reap-page", Page).write([], f"What lives of {self.label} is unknown.")
+            self._disarm(f"Nothing can be reaped now: {picture.trouble}.")
+            return
         agent = next((a for a in picture.view.agents if a.name == self.target), None)
         now = agent.health if agent is not None else "gone"
         # late and alive go to and fro; both mean that somebody is there
         if now != self.health and {now, self.health} != {"alive", "late"}:
-            self._disarm(now)
+            self._changed(now)
 
-    def _disarm(self, now: str) -> None:
-        self.disarmed = f"It was {self.health} and is {now} now: close this and look again."
+    def _changed(self, now: str) -> None:
+        self._disarm(f"It was {self.health} and is {now} now: close this and look again.")
+
+    def _disarm(self, why: str) -> None:
+        self.disarmed = why
         self.query_one("#reap-note", Static).update(self.disarmed)
         for widget in self.query("#reap-word, #reap-yes"):
             widget.disabled = True
@@ -108,7 +119,15 @@ class ReapScreen(Dialog):
         if event.value.strip() == WORD:
             self._reap()
         else:
-            self.query_one("#reap-note", Static).update(f"Type {WORD}, or esc to keep it.")
+            self.query_one("#reap-note", Static).update(f"Type the word {WORD}, or esc to keep it.")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """A key that is not the word is answered, not swallowed."""
+        typed = event.value.strip()
+        if not self.disarmed:
+            wrong = bool(typed) and not WORD.startswith(typed)
+            note = f"{typed!r} does nothing here. {self._why_the_word()}" if wrong else self._why_the_word()
+            self.query_one("#reap-note", Static).update(note)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Keep, or reap what no longer answers."""

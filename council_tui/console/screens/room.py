@@ -179,6 +179,8 @@ class RoomScreen(CouncilScreen):
         if action in ("spawn", "reap", "pause"):
             if self.council_app.picture.view is None:
                 return f"{action}: the council has not been read yet"
+            if self.council_app.picture.stale:
+                return f"{action}: {self.council_app.picture.trouble}"
             if self.council_app.read_only:
                 return f"{action}: this console is read-only"
         if action == "reap":
@@ -193,7 +195,7 @@ class RoomScreen(CouncilScreen):
             return "reap: no agent is selected"
         if agent.kind == "hermes":
             return "reap: Hermes is the council itself; q ends it"
-        if agent.health == "ended":
+        if agent.ended:
             return f"reap: {agent.label} has ended already"
         return ""
 

@@ -74,6 +74,8 @@ class SpawnScreen(Dialog):
         self.problems: tuple[tuple[str, str], ...] = ()
         self.timer: Timer | None = None
         self.sent = False
+        self.touched: set[str] = set()
+        """Fields whose mistakes are shown: those that were typed in, and all once somebody tried to send."""
 
     def compose(self) -> ComposeResult:
         """The form beside the contract; below it where there is little room."""
@@ -85,7 +87,13 @@ class SpawnScreen(Dialog):
                 yield Page("Contract", empty="It appears here while you type.", id="spawn-contract")
             yield Static("", id="spawn-status", markup=False)
             with Horizontal(classes="buttons"):
-                yield Button("Spawn  alt+enter", id="spawn-send", compact=True, variant="primary", disabled=True)
+                yield Button(
+                    f"Spawn  {keymap.BY_ID['submit'].key}",
+                    id="spawn-send",
+                    compact=True,
+                    variant="primary",
+                    disabled=True,
+                )
                 yield Button("Cancel  esc", id="spawn-cancel", compact=True)
 
     def _rows(self) -> ComposeResult:
@@ -99,9 +107,13 @@ class SpawnScreen(Dialog):
             yield Static("", classes="field-problem", id=f"problem-{field.name}", markup=False)
 
     def on_mount(self) -> None:
-        """Check the empty draft at once, so that the dialog says what it wants."""
+        """Check the empty draft at once, so that the dialog says what it wants; nothing is wrong yet."""
         self.query_one("#field-label").focus()
         self.check()
+
+    def on_resize(self) -> None:
+        """The contract goes beside the form or below it."""
+        self.call_after_refresh(self._fit)
 
     # -- the draft
 
@@ -136,6 +148,9 @@ class SpawnScreen(Dialog):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Check when the typing pauses."""
+        name = (event.input.id or "").removeprefix("field-")
+        if event.value != next((field.value for field in FIELDS if field.name == name), ""):
+            self.touched.add(name)
         self._later()
 
     def on_office_choice_changed(self, event: OfficeChoice.Changed) -> None:
@@ -163,13 +178,23 @@ class SpawnScreen(Dialog):
 
         def take(check: DraftCheck) -> None:
             self.checked = draft
-            self.query_one("#spawn-contract", Page).write([self._yaml(line) for line in check.contract.splitlines()])
+            self._write(check.contract)
             self._show(check.problems)
 
         door = self.council_app.door
         self.council_app.ask(
             lambda: door.check_draft(draft), take, group="draft", exclusive=True, otherwise=self._trouble
         )
+
+    def _write(self, contract: str) -> None:
+        page = self.query_one("#spawn-contract", Page)
+        page.write([self._yaml(line) for line in contract.splitlines()])
+        self._fit()
+
+    def _fit(self) -> None:
+        # below the form it is as long as it is, and the two scroll as one
+        page = self.query_one("#spawn-contract", Page)
+        page.styles.height = len(page.items) + 2 if self.has_class("-narrow") else "100%"
 
     def _trouble(self, error: Exception) -> None:
         self._status(f"It could not be checked: {error}", "bad")
@@ -186,7 +211,7 @@ class SpawnScreen(Dialog):
             by_field.setdefault(field_of(dotted), []).append(rule if field_of(dotted) else f"{dotted}: {rule}")
         sign = self.council_app.glyphs.health["failed"]
         for field in FIELDS:
-            found = by_field.get(field.name, [])
+            found = by_field.get(field.name, []) if field.name in self.touched else []
             line = self.query_one(f"#problem-{field.name}", Static)
             line.update("\n".join(f"{sign} {rule}" for rule in found))
             line.display = bool(found)
@@ -197,6 +222,9 @@ class SpawnScreen(Dialog):
         if ready:
             office = KINDS[self.office].title
             self._status(f"Valid. {office} signs it, makes the card and starts the process.", "good")
+        elif self.touched.isdisjoint(by_field) and not elsewhere:
+            wanted = [field.words for field in FIELDS if field.name in by_field]
+            self._status(f"Spawn wants: {', '.join(wanted)}.", "")
         else:
             wrong = f"Spawn waits: {plural(len(problems), 'thing')} to mend."
             self._status(f"{wrong} {elsewhere}".strip(), "bad")
@@ -217,13 +245,15 @@ class SpawnScreen(Dialog):
             self.dismiss()
 
     def action_scroll(self, where: str) -> None:
-        """Scroll the form, and the contract with it where it is below."""
-        body = self.query_one("#spawn-body")
-        body.scroll_relative(y=body.size.height // 2 * (1 if where == "down" else -1), animate=False)
+        """Scroll the contract; where it is below the form, both as one."""
+        pane = self.query_one("#spawn-body" if self.has_class("-narrow") else "#spawn-contract")
+        pane.scroll_relative(y=pane.size.height // 2 * (1 if where == "down" else -1), animate=False)
 
     def action_submit(self) -> None:
         """Send exactly the draft that was checked and shown."""
         draft, _ = self.draft()
+        self.touched.update(field.name for field in FIELDS)
+        self._show(self.problems)
         if draft is None or draft != self.checked or self.problems:
             self.council_app.notify(
                 "Spawn is not possible yet: the line above the buttons says why.", severity="warning", markup=False

@@ -113,7 +113,7 @@ class AgentTree(VirtualList[Node]):
         left.append((self._fold(item), "p-quiet"))
         office = glyphs.office.get(agent.kind, glyphs.dot) if agent.kind not in ("child", "microshark") else ""
         if office:
-            left.append((f"{office} ", "p-alive" if item.hit else "p-quiet"))
+            left.append((f"{office} ", "p-alive" if item.hit and agent.health != "unknown" else "p-quiet"))
         closed = f" ({item.kids})" if item.kids and not item.opened else ""
         right = self._right(agent, width)
         room = width - width_of(left) - width_of(right) - len(closed) - 1
@@ -123,7 +123,7 @@ class AgentTree(VirtualList[Node]):
         return between(left, right, width, glyphs)
 
     def _tone(self, item: Node) -> str:
-        if not item.hit or item.agent.health == "ended":
+        if not item.hit or item.agent.health in ("ended", "unknown"):
             return "p-ended"
         return "p-strong" if item.agent.kind in self.glyphs.office and item.kids else ""
 
@@ -148,17 +148,18 @@ class AgentTree(VirtualList[Node]):
         if width >= 56:
             parts.append((f" {self.glyphs.sparkline(agent.beats, 16):>16} ", TONES[agent.health]))
         age = agent.deadline_seconds if agent.health == "offered" else agent.age_seconds
-        gone = agent.health in ("ended", "failed")
         parts.append((f" {self.glyphs.health[agent.health]} {agent.health:<7}", TONES[agent.health]))
-        parts.append((f"{span(None if gone else age):>4}", TONES[agent.health]))
+        parts.append((f"{span(None if agent.ended else age):>4}", TONES[agent.health]))
         return parts
 
     def _about(self, agent: AgentView) -> str:
-        if agent.ttl_seconds is not None and agent.health not in ("ended", "failed"):
+        if agent.ended and agent.reason:
+            return agent.reason
+        if agent.ttl_seconds is not None and not agent.ended:
             return f"ttl {span(agent.ttl_seconds)}"
         if agent.children and agent.kind in self.glyphs.office and agent.kind not in ("child", "microshark"):
             return plural(agent.children, "child", "children")
-        if agent.health in ("ended", "failed"):
+        if agent.ended:
             return agent.phase
         return agent.status or agent.phase
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from council_tui.console import keymap
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
     from council_tui.console.pulse import Picture
     from council_tui.console.screens.base import CouncilScreen
     from council_tui.control.views import RoomView
+
+
+def tally(view: RoomView) -> list[tuple[str, str, int]]:
+    """(health, word, how many) of what lives, what needs a person and what failed; everything counts once.
+
+    The offices are the council itself: only children and microsharks count.
+    """
+    living = Counter(a.health for a in view.agents if not a.ended and a.kind in ("child", "microshark"))
+    counts = (
+        ("alive", "alive", living["alive"] + living["offered"]),
+        ("late", "late", living["late"]),
+        ("orphan", "being reaped", living["orphan"] + living["failed"]),
+        ("held", "held", living["held"]),
+        ("waiting", "waiting", max(0, view.waiting - living["held"])),
+        ("failed", "failed", view.failed),
+    )
+    return [(health, word, count) for health, word, count in counts if count or health == "alive"]
 
 
 class ScreenLine(Line):
@@ -67,7 +85,7 @@ class TopBar(ScreenLine):
         view = picture.view
         if picture.trouble and view is not None:
             yield ("  ", "")
-            yield (f" {picture.trouble if wordy else 'could not be read'} ", "p-bad")
+            yield (f" {picture.badge if wordy or picture.stale else 'no answer'} ", "p-bad")
         if view is not None and view.paused:
             yield ("  dispatch paused", "p-late")
         if view is not None and view.attached:
@@ -80,16 +98,22 @@ class TopBar(ScreenLine):
     def _counts(self, view: RoomView, wordy: bool, ledger: bool) -> list[Part]:
         glyphs, gap = self.glyphs, "  " if wordy else " "
         parts: list[Part] = []
-        for health, word in (("alive", "alive"), ("late", "late"), ("orphan", "orphan"), ("held", "held")):
-            count = view.count(health)
-            if count or health == "alive":
-                text = f"{glyphs.health[health]} {count:,} {word}" if wordy else f"{glyphs.health[health]}{count}"
-                parts += [(text, TONES[health]), (gap, "")]
-        if view.waiting:
-            parts += [(f"{glyphs.health['waiting']} {view.waiting} waiting", "p-late"), (gap, "")]
+        stale = self.council_app.picture.stale
+        rows = [] if stale else tally(view)
+        if wordy:
+            said = [(f"{glyphs.health[health]} {count:,} {word}", TONES[health]) for health, word, count in rows]
+        else:
+            # without words, what shares a sign is one number
+            by_sign = {glyphs.health[health]: TONES[health] for health, _, _ in rows}
+            said = [
+                (f"{sign}{sum(n for health, _, n in rows if glyphs.health[health] == sign):,}", tone)
+                for sign, tone in by_sign.items()
+            ]
+        for part in said:
+            parts += [part, (gap, "")]
         if ledger:
             parts += [*self._ledger(view, wordy), (gap, "")]
-        return [*parts, (f"{view.clock} ", "p-quiet")]
+        return [*parts, (f"{'last read ' if stale and wordy else ''}{view.clock} ", "p-quiet")]
 
     def _ledger(self, view: RoomView, wordy: bool) -> list[Part]:
         head = view.ledger
@@ -129,17 +153,27 @@ class TabStrip(ScreenLine):
 
 
 class NoteLine(ScreenLine):
-    """One line of advice above the keys; the demo uses it."""
+    """One line of advice above the keys: what to do about a council that cannot be read, or the demo's hint."""
+
+    def _note(self) -> Part:
+        picture = self.council_app.picture
+        view = picture.view
+        if picture.advice:
+            return picture.advice, "p-bad"
+        if view is None or not view.note:
+            return "", ""
+        held = any(agent.health == "held" for agent in view.agents)
+        note = f"x on the held orphan reaps it · {view.note}" if held else view.note
+        return note.replace("·", self.glyphs.dot), "p-late"
 
     def parts(self, width: int) -> list[Part]:
-        """The council's note."""
-        view = self.council_app.picture.view
-        return [(f" {view.note}", "p-late")] if view is not None and view.note else []
+        """The note, cut with a sign where it does not fit."""
+        text, tone = self._note()
+        return clip([(f" {text}", tone)], width, self.glyphs) if text else []
 
     def freshen(self) -> None:
         """Take no room without a note."""
-        view = self.council_app.picture.view
-        self.display = view is not None and bool(view.note)
+        self.display = bool(self._note()[0])
         super().freshen()
 
 

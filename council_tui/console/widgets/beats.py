@@ -9,7 +9,7 @@ from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView
 
-_ORDER = {"held": 0, "orphan": 1, "late": 2, "alive": 3, "offered": 4}
+_ORDER = {"held": 0, "orphan": 1, "late": 2, "alive": 3, "offered": 4, "unknown": 5}
 
 
 class Beats(VirtualList[AgentView]):
@@ -19,7 +19,8 @@ class Beats(VirtualList[AgentView]):
 
     def pick(self) -> list[AgentView]:
         """The living and the troubled, the troubled first."""
-        rows = [agent for agent in super().pick() if agent.health in _ORDER and (agent.beats or agent.pid)]
+        living = [agent for agent in super().pick() if agent.health in _ORDER and not agent.ended]
+        rows = [agent for agent in living if agent.beats or agent.pid]
         return sorted(rows, key=lambda agent: _ORDER[agent.health])
 
     def key(self, item: AgentView) -> str:

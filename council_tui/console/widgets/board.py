@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from council_tui.console.glyphs import Part
     from council_tui.control.views import AgentView, CardView, RoomView
 
+_LIVELY = (CardState.RUNNING, CardState.CLAIMED, CardState.REVIEW)
+"""Lanes with something living, the likeliest first."""
 NARROWEST = 14
 COMFORTABLE = 16
 """When not all lanes fit at their narrowest, those that are drawn get this."""
@@ -79,7 +81,8 @@ class Board(Vertical):
         self.lanes = {state: Lane(state) for state in LANES}
         self.current = CardState.RUNNING
         self._drawn: tuple[tuple[CardState, ...], bool] | None = None
-        self._chosen_once = False
+        self._by_hand = False
+        """Somebody chose a lane; until then the board shows the one where most is to be seen."""
 
     def compose(self) -> ComposeResult:
         """The strip above the lanes."""
@@ -107,9 +110,8 @@ class Board(Vertical):
                 sorted_cards[card.state].append(card)
         for state, lane in self.lanes.items():
             lane.show_cards(sorted_cards[state], agents, trouble)
-        if view is not None and view.cards and not self._chosen_once:
-            self._chosen_once = True
-            self.current = next((s for s in (CardState.RUNNING, *self.filled()) if sorted_cards[s]), self.current)
+        if not self._by_hand and not self._has_keys():
+            self.current = next((s for s in (*_LIVELY, *LANES) if sorted_cards[s]), self.current)
         self.regroup()
 
     def filled(self) -> list[CardState]:
@@ -150,7 +152,7 @@ class Board(Vertical):
 
     def go(self, state: CardState) -> None:
         """Put the cursor into a lane."""
-        self.current = state
+        self.current, self._by_hand = state, True
         self.regroup()
         self.lane.focus()
 
@@ -171,7 +173,7 @@ class Board(Vertical):
         """A click into a lane makes it the current one."""
         lane = self.screen.focused
         if isinstance(lane, Lane) and lane.state is not self.current:
-            self.current = lane.state
+            self.current, self._by_hand = lane.state, True
             self.regroup()
 
     def on_lane_strip_picked(self, event: LaneStrip.Picked) -> None:

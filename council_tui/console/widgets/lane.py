@@ -8,7 +8,7 @@ from council_tui.console.glyphs import TONES, Part, span
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView, CardView
-from council_tui.domain.card import CardState
+from council_tui.domain.card import WAITING_BLOCKS, CardState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +51,16 @@ class Lane(VirtualList[CardView]):
         agent = self.agents.get(item.agent or "")
         return agent is not None and agent.health in ("late", "orphan", "held")
 
+    def wants_a_person(self, item: CardView) -> bool:
+        """Held, late, being reaped, or waiting for an answer."""
+        agent = self.agents.get(item.agent or "")
+        troubled = agent is not None and not agent.ended and agent.health in ("late", "orphan", "failed", "held")
+        return troubled or item.block in WAITING_BLOCKS
+
+    def pick(self) -> list[CardView]:
+        """What wants a person comes first; the rest keeps its order."""
+        return sorted(super().pick(), key=lambda card: not self.wants_a_person(card))
+
     def height_of_row(self) -> int:
         """Three or two lines, and an empty one."""
         return 3 if self.size.width >= WIDE else 4
@@ -92,6 +102,8 @@ class Lane(VirtualList[CardView]):
         if line == 0:
             return [(self.glyphs.fit_middle(item.label, width), "p-strong")]
         if line == 1:
+            if item.state == CardState.FAILED and item.reason:
+                return [(item.reason, "p-bad")]
             return [(item.title if width >= 18 and item.title != item.label else item.id, "p-quiet")]
         return self.standing(item, width) if line == 2 else []
 

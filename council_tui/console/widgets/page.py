@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NumberedLine = tuple[int, list[Part]]
 
 
-class Page(VirtualList[NumberedLine]):
+class Page(VirtualList[NumberedLine], inherit_bindings=False):
     """Painted lines without a cursor."""
 
     CURSOR: ClassVar[bool] = False

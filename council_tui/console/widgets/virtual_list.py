@@ -164,10 +164,12 @@ class VirtualList(Painted, ScrollView, Generic[T], can_focus=True):
         """One sentence for an empty list: could not be read, nothing matches, or nothing yet."""
         if self.trouble:
             return self.trouble
+        if self.items and self.needle and self.only_bad:
+            return f"Nothing that is bad or waiting matches /{self.needle}: ! shows all, esc clears the filter."
         if self.items and self.needle:
             return f"Nothing matches /{self.needle}: esc clears it."
         if self.items and self.only_bad:
-            return "Nothing is bad or waiting: ! shows all."
+            return "Nothing here is bad or waiting: the filter ! hides the rest; ! again shows all."
         return self.EMPTY
 
     def parts_at(self, line: int, width: int) -> list[Part]:

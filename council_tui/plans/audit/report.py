@@ -28,6 +28,7 @@ SEVERITIES: tuple[Severity, ...] = ("HIGH", "MEDIUM", "LOW", "INFO")
 MAX_FINDINGS = 100
 MAX_BYTES = 250_000
 """Bytes of the JSON line; findings at the end of the list give way first."""
+MAX_TITLE = 160
 MAX_TEXT = 600
 MAX_EVIDENCE = 300
 
@@ -105,7 +106,7 @@ def _as_json(finding: Finding, evidence: dict[str, int]) -> dict[str, Any]:
     refs = [evidence.setdefault(safe(item, MAX_EVIDENCE), len(evidence)) for item in finding.evidence]
     out: dict[str, Any] = {
         "severity": finding.severity,
-        "title": safe(finding.title, 160),
+        "title": safe(finding.title, MAX_TITLE),
         "description": safe(finding.description, MAX_TEXT),
         "evidence_refs": refs,
     }

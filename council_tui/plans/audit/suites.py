@@ -7,18 +7,19 @@ import os
 import pwd
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from council_tui.plans.audit.pythons import find_python
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
+    from council_tui.plans.audit.pythons import Python
     from council_tui.plans.audit.repo import Repo
 
-PROBE_SECONDS = 30
 _NO_TEST = re.compile(r"no test specified")
 _PY_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 
@@ -31,7 +32,11 @@ class Suite:
     argv: tuple[str, ...]
     because: str
     missing: str = ""
-    """What to install; empty when the command can be run."""
+    """What is not there, like `cargo is not installed`; empty when the command can be run."""
+    advice: str = ""
+    """One sentence: how to get what is missing."""
+    python: Python | None = None
+    """For a suite that runs in a Python."""
 
     @property
     def shown(self) -> str:
@@ -39,31 +44,11 @@ class Suite:
         plain = [
             word for word in self.argv if word not in ("-p", "no:cacheprovider") and not word.startswith("--junitxml")
         ]
-        return " ".join(plain)
+        return " ".join([self.python.shown, *plain[1:]] if self.python else plain)
 
 
 def _text(repo: Repo, path: str) -> str:
     return (repo.read(path) or b"").decode("utf-8", "replace")
-
-
-def _has_pytest(python: str) -> bool:
-    probe = subprocess.run(
-        [python, "-c", "import pytest"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PROBE_SECONDS,
-        check=False,
-    )
-    return probe.returncode == 0
-
-
-def _pythons(repo: Repo) -> Iterable[str]:
-    for folder in (".venv", "venv", "env"):
-        candidate = os.path.join(repo.root, folder, "bin", "python")
-        if os.access(candidate, os.X_OK):
-            yield candidate
-    if found := shutil.which("python3"):
-        yield found
 
 
 def _why_pytest(repo: Repo, names: set[str]) -> str:
@@ -76,7 +61,7 @@ def _why_pytest(repo: Repo, names: set[str]) -> str:
         ("setup.cfg", "[tool:pytest]"),
     ):
         if name in names and mark in _text(repo, name):
-            return f"{name}: has {mark}" if mark != "[" else name
+            return f"{name} has a section {mark.strip('[]')}" if mark != "[" else name
     if "conftest.py" in names or "tests/conftest.py" in names:
         return "conftest.py"
     found = next((n for n in sorted(names) if _PY_TEST.search(n) and n.split("/")[0] in ("test", "tests")), "")
@@ -88,10 +73,13 @@ def pytest_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     because = _why_pytest(repo, names)
     if not because:
         return None
-    python = next((p for p in _pythons(repo) if _has_pytest(p)), "")
-    missing = "" if python else "pytest: `python3 -m venv .venv && .venv/bin/pip install pytest -e .`"
+    python, usable = find_python(repo, names, toolchain_environment(scratch))
     flags = ("-p", "no:cacheprovider", f"--junitxml={scratch / 'pytest.xml'}")
-    return Suite("pytest", (python or "python3", "-m", "pytest", *flags), because, missing)
+    argv = (python.program, "-m", "pytest", *flags)
+    if usable:
+        return Suite("pytest", argv, because, python=python)
+    advice = f"Install it with `{python.install('pytest')}`."
+    return Suite("pytest", argv, because, f"pytest is not installed in {python.place}", advice, python)
 
 
 def npm_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
@@ -103,11 +91,16 @@ def npm_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
         return None
     locks = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun"))
     manager = next((tool for lock, tool in locks if lock in names), "npm")
-    missing = "" if shutil.which(manager) else f"{manager}: install Node.js and {manager}"
+    missing, advice = _unless_there(manager, f"Install Node.js and {manager}.")
     wants = "ependencies" in _text(repo, "package.json")
     if not missing and wants and not os.path.isdir(os.path.join(repo.root, "node_modules")):
-        missing = f"the packages: `{manager} install`"
-    return Suite(f"{manager} test", (manager, "run", "test"), f'package.json: "test": "{script}"', missing)
+        missing, advice = "the packages of package.json are not installed", f"Install them with `{manager} install`."
+    because = f'package.json: "test": "{script}"'
+    return Suite(f"{manager} test", (manager, "run", "test"), because, missing, advice)
+
+
+def _unless_there(program: str, advice: str) -> tuple[str, str]:
+    return ("", "") if shutil.which(program) else (f"{program} is not installed", advice)
 
 
 def _package_script(text: str) -> str:
@@ -124,7 +117,6 @@ def cargo_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     """`cargo test`, offline, with its build results outside the project."""
     if "Cargo.toml" not in names:
         return None
-    missing = "" if shutil.which("cargo") else "cargo: install Rust from https://rustup.rs"
     argv: tuple[str, ...] = (
         "cargo",
         "test",
@@ -135,23 +127,23 @@ def cargo_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     )
     if "Cargo.lock" in names:
         argv = (*argv, "--locked")
-    return Suite("cargo test", argv, "Cargo.toml", missing)
+    return Suite("cargo test", argv, "Cargo.toml", *_unless_there("cargo", "Install Rust from https://rustup.rs."))
 
 
 def go_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     """`go test ./...` with one JSON event a line."""
     if "go.mod" not in names or not any(name.endswith("_test.go") for name in names):
         return None
-    missing = "" if shutil.which("go") else "go: install Go from https://go.dev/dl"
-    return Suite("go test", ("go", "test", "-json", "./..."), "go.mod and *_test.go files", missing)
+    missing = _unless_there("go", "Install Go from https://go.dev/dl.")
+    return Suite("go test", ("go", "test", "-json", "./..."), "go.mod and *_test.go files", *missing)
 
 
 def make_suite(repo: Repo, names: set[str], scratch: Path) -> Suite | None:
     """`make test`, where nothing more specific was found."""
     for name in ("Makefile", "makefile", "GNUmakefile"):
         if name in names and re.search(r"(?m)^test\s*:(?!=)", _text(repo, name)):
-            missing = "" if shutil.which("make") else "make: install it with your system's package manager"
-            return Suite("make test", ("make", "test"), f"{name}: target test", missing)
+            missing = _unless_there("make", "Install it with your system's package manager.")
+            return Suite("make test", ("make", "test"), f"{name}: target test", *missing)
     return None
 
 

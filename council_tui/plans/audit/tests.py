@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from council_tui.plans.audit.repo import Repo, open_repo, shown
-from council_tui.plans.audit.report import Report, count, progress, run_tool
-from council_tui.plans.audit.results import COLLECTION, Counts, from_go, from_junit, from_output, tail
+from council_tui.plans.audit.report import MAX_TITLE, Report, count, progress, run_tool
+from council_tui.plans.audit.results import Counts, from_go, from_junit, from_output, tail
+from council_tui.plans.audit.starts import why_not_started
 from council_tui.plans.audit.suites import Suite, find_suites, toolchain_environment
 
 NESTED = "COUNCIL_AUDIT_NESTED"
@@ -26,13 +27,6 @@ SECONDS = 240.0
 TICK = 10.0
 KEPT_OUTPUT = 4 * 1024 * 1024
 LISTED = 30
-UNPREPARED = (
-    ("you're using offline mode", "the crates: `cargo fetch`"),
-    ("module lookup disabled by GOPROXY=off", "the modules: `go mod download`"),
-    ("ERR_MODULE_NOT_FOUND", "the packages: install them with the project's package manager"),
-    ("unrecognized arguments: --cov", "pytest-cov: `.venv/bin/pip install pytest-cov`"),
-)
-"""What runners print when they were not even able to begin, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +37,10 @@ class Run:
     seconds: float
     output: str
     overran: bool
+
+    def ending(self) -> str:
+        """`exit status 1`, or which signal ended it."""
+        return f"exit status {self.status}" if self.status >= 0 else f"signal {-self.status}"
 
 
 def run_bounded(argv: tuple[str, ...], folder: str, scratch: Path, limit: float) -> Run:
@@ -93,39 +91,29 @@ def _counts(suite: Suite, run: Run, scratch: Path) -> Counts:
 def report_run(report: Report, suite: Suite, run: Run, counts: Counts, limit: float) -> None:
     """Say how one run ended; failing tests are findings of their own, those with one cause together."""
     numbers = counts.words() if counts.known else "no counts in its output"
-    proof = [f"{suite.shown}: exit {run.status} after {run.seconds:.1f} s, {numbers}", *tail(run.output)]
+    proof = [f"{suite.shown}: {run.ending()} after {run.seconds:.1f} s, {numbers}", *tail(run.output)]
     if run.overran:
         text = f"It did not end within {limit:.0f} s; its whole process group was killed."
         report.add("MEDIUM", f"{suite.name} overran {limit:.0f} s", text, proof)
     elif run.status == 0:
         report.add("INFO", f"{suite.name} passes: {numbers}", f"It took {run.seconds:.1f} s.", proof)
     elif suite.name == "pytest" and run.status == 5:
-        report.add(
-            "LOW",
-            "pytest found no tests",
-            f"pytest is set up ({suite.because}), but collects nothing.",
-            proof,
-        )
-    elif missing := next((fix for mark, fix in UNPREPARED if mark in run.output), ""):
-        report.add("MEDIUM", f"{suite.name} could not be run", f"Something is missing: {missing}.", proof)
-    elif counts.failures and all(f.reason.startswith(COLLECTION) for f in counts.failures) and not counts.passed:
-        _report_collection(report, suite, counts, proof)
+        text = f"pytest is set up ({suite.because}), but collects nothing."
+        report.add("LOW", "pytest found no tests", text, proof)
+    elif cause := why_not_started(suite, run.status, run.output, counts):
+        text = f"No test was run, so this says nothing about the tests. {cause.advice}"
+        report.add("MEDIUM", f"{suite.name} {cause.title}", text, proof)
     else:
-        text = f"`{suite.shown}` ended with exit status {run.status} after {run.seconds:.1f} s."
-        report.add("HIGH", f"{suite.name} fails: {numbers}", text, proof)
+        text = f"`{suite.shown}` ended with {run.ending()} after {run.seconds:.1f} s."
+        told = numbers if counts.known else run.ending()
+        report.add("HIGH", f"{suite.name} fails: {told}", f"{text} {_first_step(counts)}", proof)
         _report_failures(report, suite, counts)
 
 
-def _report_collection(report: Report, suite: Suite, counts: Counts, proof: list[str]) -> None:
-    reason, hit = counts.by_reason()[0]
-    report.add(
-        "MEDIUM",
-        f"{suite.name} could not be run: {count(len(counts.failures), 'file')} cannot be imported",
-        f"Most often ({len(hit)}): {reason.removeprefix(COLLECTION).strip(': ')}. "
-        f"It ran with {suite.argv[0]}; "
-        "install the project and its test dependencies in .venv at its top, which is looked for first.",
-        proof,
-    )
+def _first_step(counts: Counts) -> str:
+    if not counts.failures:
+        return "Read the end of its output, which is in the evidence, and mend what it names."
+    return f"Mend the failing tests; start with {counts.by_reason()[0][1][0].name}."
 
 
 def _report_failures(report: Report, suite: Suite, counts: Counts) -> None:
@@ -160,12 +148,14 @@ def _traces(report: Report, before: set[str], after: set[str]) -> None:
 
 def _run_suite(repo: Repo, report: Report, suite: Suite, scratch: Path, limit: float) -> None:
     if suite.missing:
-        report.add(
-            "MEDIUM",
-            f"{suite.name} could not be run",
-            f"It is set up ({suite.because}), but this is missing: {suite.missing}.",
-            f"{suite.because}; wanted: {suite.shown}",
-        )
+        proof = f"{suite.because}; wanted: {suite.shown}"
+        title = f"Tests were not run: {suite.missing}"
+        whole = f"{title}; {suite.advice[:1].lower()}{suite.advice[1:].rstrip('.')}"
+        text = f"{suite.name} is set up here: {suite.because}."
+        if len(whole) <= MAX_TITLE:
+            report.add("MEDIUM", whole, text, proof)
+        else:
+            report.add("MEDIUM", title, f"{text} {suite.advice}", proof)
         return
     progress(f"running {suite.name} (at most {limit:.0f} s)")
     run = run_bounded(suite.argv, repo.root, scratch, limit)
@@ -197,10 +187,8 @@ def work(report: Report, seconds: float = SECONDS) -> None:
 
 
 def _advice(report: Report) -> str:
-    bad = [f for f in report.findings if f.severity in ("HIGH", "MEDIUM")]
-    if not bad:
-        return "Nothing to do."
-    return f"{bad[0].title}. {bad[0].description}" + (f" Start with: {bad[1].title}." if len(bad) > 1 else "")
+    bad = next((f for severity in ("HIGH", "MEDIUM") for f in report.findings if f.severity == severity), None)
+    return f"{bad.title}. {bad.description}" if bad else "Nothing to do."
 
 
 def main(arguments: list[str]) -> int:
