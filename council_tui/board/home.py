@@ -17,8 +17,8 @@ from council_tui.domain.text import safe
 
 DIRECTORY = ".council"
 _LOCK = "supervisor.lock"
-_SOCKET_ROOM = 60
-"""Bytes that a socket's name may need below the runtime directory."""
+_SOCKET_ROOM = len("/bodies/r_0123456789a")
+"""Bytes of the longest socket's name below the runtime directory."""
 _SOCKET_LIMIT = 108
 """Bytes of sun_path, the closing zero included (unix(7))."""
 
