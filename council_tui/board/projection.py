@@ -119,6 +119,8 @@ _PHASES: dict[EventKind, str] = {
     K.REPORTED: "reported",
     K.ORPHANED: "orphaned",
     K.HELD: "held",
+    K.FROZEN: "frozen",
+    K.THAWED: "running",
     K.EXPIRED: "expired",
     K.CANCELLED: "cancelled",
     K.SLICE_BREACHED: "slice breached",

@@ -22,6 +22,7 @@ TONES: dict[str, str] = {
     "ended": "p-ended",
     "held": "p-bad",
     "waiting": "p-late",
+    "frozen": "p-late",
     "unknown": "p-ended",
     "plain": "p-quiet",
     "good": "p-good",
@@ -30,7 +31,7 @@ TONES: dict[str, str] = {
 }
 """The component class of every health and every tone of an event."""
 
-ATTENTION = frozenset({"late", "orphan", "failed", "held", "waiting"})
+ATTENTION = frozenset({"late", "orphan", "failed", "held", "waiting", "frozen"})
 """Healths that a person should look at."""
 
 
@@ -99,6 +100,7 @@ UNICODE = Glyphs(
         "ended": "■",
         "held": "!",
         "waiting": "!",
+        "frozen": "=",
         "unknown": "?",
     },
     tone={"plain": " ", "good": "✓", "warn": "◐", "bad": "✗"},
@@ -128,6 +130,7 @@ ASCII = Glyphs(
         "ended": "-",
         "held": "!",
         "waiting": "!",
+        "frozen": "=",
         "unknown": "?",
     },
     tone={"plain": " ", "good": "+", "warn": "~", "bad": "x"},

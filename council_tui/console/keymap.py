@@ -87,6 +87,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("lane-right", ("right", "l"), "board", "the lane to the right"),
     Action("spawn", ("s",), "room", "spawn a child; shows the contract before it is sent", "spawn", 3),
     Action("reap", ("x",), "room", "reap the selected agent and all below it; asks first", "reap", 3),
+    Action("freeze", ("F",), "room", "freeze or thaw the selected agent and all below it", "", 7),
     Action("pause", ("P",), "room", "pause or resume dispatch; running agents go on", "pause", 7),
     Action("narrower", ("<",), "room", "narrower left pane"),
     Action("wider", (">",), "room", "wider left pane"),

@@ -119,6 +119,10 @@ class Attached:
         """Reap an agent and all below it; returns once it has begun."""
         await self._ask("reap", agent=agent)
 
+    async def freeze(self, agent: str, frozen: bool) -> None:
+        """Stop an agent and all below it where they stand, or let them go on."""
+        await self._ask("freeze", agent=agent, frozen=frozen)
+
     async def pause(self, paused: bool) -> None:
         """Hold dispatch back, or go on."""
         await self._ask("pause", paused=paused)

@@ -162,6 +162,16 @@ class Council:
         seat = self._living(agent)
         await self.sup.signal(seat, Signal.CANCELLED, {"reason": "reaped by the operator"})
 
+    async def freeze(self, agent: str, frozen: bool) -> None:
+        """Stop an agent and all below it where they stand, or let them go on; their clocks stand still meanwhile."""
+        queue = [self._living(agent)]
+        if queue[0].kind in PARENTS:
+            raise Refused("agent", "an office is not frozen; freeze what is below it")
+        while queue:
+            seat = queue.pop()
+            queue += self.sup.children_of(seat.agent)
+            await self.sup.signal(seat, Signal.FREEZE if frozen else Signal.THAW)
+
     async def pause(self, paused: bool) -> None:
         """Hold dispatch back, or go on."""
         self._open_fleet.pause(paused)
@@ -206,6 +216,8 @@ class Council:
                 return as_plain(await self.preview_reap(str(params["agent"])))
             case "reap":
                 return await self.reap(str(params["agent"]))
+            case "freeze":
+                return await self.freeze(str(params["agent"]), bool(params["frozen"]))
             case "pause":
                 return await self.pause(bool(params["paused"]))
             case "living":

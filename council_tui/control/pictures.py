@@ -225,6 +225,8 @@ class Pictures:
             return "orphan" if fail == "orphaned" else "failed"
         if seat.state.acknowledged is None:
             return "offered"
+        if seat.state.frozen_since is not None:
+            return "frozen"
         return "late" if seat.state.late else "alive"
 
     def _ended_health(self, agent: Agent) -> Health:

@@ -19,6 +19,7 @@ _PHASE_HEALTH: dict[str, Health] = {
     "returned": "alive",
     "reported": "alive",
     "held": "held",
+    "frozen": "frozen",
     "orphaned": "orphan",
 }
 _BEFORE = ("starting", "greeted", "delegated", "claimed", "verified", "accepted")

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from council_tui.domain.errors import CouncilError
 
-Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "unknown"]
+Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen", "unknown"]
 """One word per state of an agent; glyphs and colours only repeat it. `unknown`: the council cannot be read."""
 
 
@@ -260,6 +260,9 @@ class CouncilDoor(Protocol):
 
     async def reap(self, agent: str) -> None:
         """Reap an agent and all below it; returns once it has begun."""
+
+    async def freeze(self, agent: str, frozen: bool) -> None:
+        """Stop an agent and all below it where they stand, or let them go on; their clocks stand still meanwhile."""
 
     async def pause(self, paused: bool) -> None:
         """Hold back or go on with dispatch; running agents go on either way."""

@@ -8,7 +8,7 @@ MEANING: dict[int, str] = {
     2: "the plan, a flag or the home is wrong; nothing was started",
     3: "something waits for a person; everything else is finished",
     4: "the budget is spent",
-    5: "the final audit found a living process, an open claim, an unsigned report or a bad ledger",
+    5: "the final audit found a living process, an open claim, an unsigned report, a slice or a bad ledger",
     70: "internal error",
     130: "interrupted; every agent was ended in order",
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from council_tui.domain.events import Event
     from council_tui.fleet.plan import Plan
 
-Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting"]
+Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen"]
 
 
 class FleetPart(Part):

@@ -20,6 +20,7 @@ HEALTH_STYLE = {
     "ended": QUIET,
     "held": BAD,
     "waiting": LATE,
+    "frozen": LATE,
 }
 
 
@@ -55,6 +56,7 @@ class Signs:
             "ended": self.ended,
             "held": self.wait,
             "waiting": self.wait,
+            "frozen": self.wait,
         }[health]
 
     def tone(self, tone: str) -> str:

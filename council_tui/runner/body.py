@@ -206,6 +206,10 @@ class Body:
         """SIGSTOP everything; the pids that were stopped."""
         return guard.signal_tree(os.getpid(), signal.SIGSTOP, self._spared())
 
+    def resume(self) -> list[int]:
+        """SIGCONT everything; the pids that go on."""
+        return guard.signal_tree(os.getpid(), signal.SIGCONT, self._spared())
+
     @property
     def how_it_ended(self) -> tuple[int | None, int | None]:
         """(exit status, signal), one of them None; only after `exited`."""

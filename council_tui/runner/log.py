@@ -31,7 +31,9 @@ class OutputLog:
         """Bytes seen, whatever was rotated away."""
 
     def _fresh(self) -> int:
-        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # Anew, whatever lies there: a FIFO put in its place would keep us waiting for a reader.
+        self.path.unlink(missing_ok=True)
+        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
     def write(self, chunk: bytes, *, stdout: bool) -> None:
         """Take a chunk; `stdout` also feeds the last line. A full disk loses log text, never the body."""

@@ -249,6 +249,10 @@ class Runner:
         """Freeze the body's tree where it stands."""
         return {"stopped": self._body.freeze() if self._body is not None else []}
 
+    async def _on_continue(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Let a frozen tree go on."""
+        return {"going_on": self._body.resume() if self._body is not None else []}
+
     async def _on_contract(self, params: dict[str, Any]) -> dict[str, Any]:
         """As a parent: the spawn context for one attempt at one of this agent's cards."""
         return self._parent().contract(params, datetime.now(UTC))

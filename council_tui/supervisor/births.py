@@ -114,7 +114,7 @@ class Births:
         if context.parent_id != parent_agent:
             raise Refused("parent_id", f"{context.parent_id} is not the parent of this card")
         inherited = parent.context.inheritance if parent is not None and parent.kind not in PARENTS else None
-        allowed = self._sup.allowed_types(parent_agent)
+        allowed = self.allowed_types(parent_agent)
         problems = [*context.inheritance.problems(allowed), *check_narrowing(inherited, context.inheritance)]
         problems += self._style_problems(context.inheritance.style_guide)
         if problems:
@@ -122,6 +122,14 @@ class Births:
         if parent_agent == self._sup.hermes:
             return "no body: an office is its runner"
         return limits.enforcement(context, self._sup.tier)
+
+    def allowed_types(self, parent_agent: str) -> frozenset[str] | None:
+        """The base types that a child of this agent may have; None for all."""
+        kind = ids.agent_type(parent_agent)
+        seat = self._sup.by_agent.get(parent_agent)
+        if kind not in PARENTS and seat is not None:
+            return self.allowed_types(seat.parent)
+        return self._sup.mbti.get(kind)
 
     def _style_problems(self, guide: str) -> list[Refused]:
         """A style guide that points into the project must be there; anything else is passed on as a name."""

@@ -68,7 +68,7 @@ class Handshake:
         return seat, self._grant(seat, said["not_before"], said["not_after"])
 
     def _grant(self, seat: Seat, not_before: int, not_after: int) -> dict[str, Any]:
-        allowed = self._sup.allowed_types(seat.parent)
+        allowed = self._sup.births.allowed_types(seat.parent)
         return {
             "context": seat.context.model_dump(mode="json"),
             "order": seat.order.model_dump(mode="json"),

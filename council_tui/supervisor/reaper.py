@@ -39,13 +39,20 @@ class Reaper:
         self._sweep = Sweep()
 
     async def freeze(self, seat: Seat) -> None:
-        """Stop an orphan's tree and keep it; a runner that cannot do it is reaped instead."""
+        """Stop an agent's tree where it stands; one that cannot be stopped is reaped instead."""
+        await self._hold(seat, "stop")
+
+    async def resume(self, seat: Seat) -> None:
+        """Let a stopped tree go on; one that cannot is reaped instead."""
+        await self._hold(seat, "continue")
+
+    async def _hold(self, seat: Seat, method: str) -> None:
         if seat.peer is None:
             return
         try:
-            await seat.peer.call("stop", {}, ANSWER_SLACK)
+            await seat.peer.call(method, {}, ANSWER_SLACK)
         except (TimeoutError, PeerGone, RemoteRefusal):
-            await self._sup.signal(seat, Signal.CANCELLED, {"reason": "it could not be held"})
+            await self._sup.signal(seat, Signal.CANCELLED, {"reason": f"its runner did not {method} it"})
 
     async def reap(self, seat: Seat, cause: str) -> None:
         """Carry out one reap, from the intent to the proof."""

@@ -18,7 +18,6 @@ from council_tui.board.home import Home, OwnerLock
 from council_tui.domain import ids
 from council_tui.domain.errors import HomeOwned, HomeUnusable, Refused
 from council_tui.domain.events import EventKind
-from council_tui.domain.hierarchy import PARENTS
 from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, Signal, shift, step
 from council_tui.hosts.local import LocalHost
 from council_tui.ledger.keys import load_or_create
@@ -282,17 +281,11 @@ class Supervisor:
             self.background(self.reaper.reap(seat, str(effect.data.get("cause", ""))))
         elif effect.do is Do.STOP and seat.peer is not None:
             self.background(self.reaper.freeze(seat))
+        elif effect.do is Do.CONTINUE:
+            self.background(self.reaper.resume(seat))
         elif effect.do is Do.SETTLE:
             return self.reaper.settle(seat)
         return None
-
-    def allowed_types(self, parent_agent: str) -> frozenset[str] | None:
-        """The base types that a child of this agent may have; None for all."""
-        kind = ids.agent_type(parent_agent)
-        seat = self.by_agent.get(parent_agent)
-        if kind not in PARENTS and seat is not None:
-            return self.allowed_types(seat.parent)
-        return self.mbti.get(kind)
 
     def children_of(self, agent: str) -> list[Seat]:
         """Living seats whose parent is this agent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,14 +15,15 @@ from council_tui.bench.facts import why_not
 from council_tui.runner import guard
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
 @pytest.fixture
-def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Temporary homes are made here, so that what is left can be seen. Short: a socket's path has 107 bytes."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+    with tempfile.TemporaryDirectory(prefix="b-", dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:

@@ -148,6 +148,9 @@ class FakeCouncil:
     async def reap(self, agent: str) -> None:
         self._note("reap", agent)
 
+    async def freeze(self, agent: str, frozen: bool) -> None:
+        self._note("freeze", agent, frozen)
+
     async def pause(self, paused: bool) -> None:
         self._note("pause", paused)
         self.change(paused=paused)

@@ -11,6 +11,7 @@ from council_tui.control.attach import Attached
 from council_tui.control.council import Council
 from council_tui.control.views import CouncilGone, RoomView, SpawnDraft
 from council_tui.domain.errors import CouncilError, HomeOwned, Refused
+from council_tui.runner import guard
 from tests.control.conftest import until
 
 
@@ -223,3 +224,19 @@ async def test_a_supervisor_that_cannot_go_on_says_so_instead_of_showing_an_old_
     council.sup.failed.set_exception(OSError("the disk is gone"))
     with pytest.raises(CouncilError, match="the disk is gone"):
         await council.room()
+
+
+async def test_a_frozen_agent_stands_still_is_orphaned_by_nothing_and_goes_on(council: Council):
+    room = await until(council, lambda room: any(e.text.startswith("idle runs") for e in room.events))
+    name = agent(room, "idle").name
+    await council.freeze(name, True)
+    await until(council, lambda room: agent(room, "idle").health == "frozen")
+    seat = council.sup.by_agent[name]
+    while {p.state for p in guard.descendants(seat.pid or 0)} != {"T"}:
+        await council.sup.tick()
+    await council.freeze(name, False)
+    room = await until(council, lambda room: agent(room, "idle").health == "alive")
+    while "T" in {p.state for p in guard.descendants(seat.pid or 0)}:
+        await council.sup.tick()
+    with pytest.raises(Refused, match="an office is not frozen"):
+        await council.freeze(agent(room, "ZeroClaw").name, True)

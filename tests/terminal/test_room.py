@@ -43,11 +43,11 @@ class Terminal:
         self.screen = pyte.Screen(120, 40)
         self._stream = pyte.Stream(self.screen)
 
-    def until(self, pattern: str) -> str:
-        """Read until the screen shows `pattern`; the screen's text."""
+    def until(self, pattern: str, *, at_cursor: bool = False) -> str:
+        """Read until the screen, or the line that the cursor is on, shows `pattern`; that text."""
         wanted = re.compile(pattern)
         deadline = time.monotonic() + PATIENCE
-        while not wanted.search(text := "\n".join(self.screen.display)):
+        while not wanted.search(text := self._text(at_cursor)):
             if time.monotonic() > deadline:
                 raise AssertionError(f"{pattern!r} was never shown; last screen:\n{text}")
             try:
@@ -56,6 +56,10 @@ class Terminal:
                 raise AssertionError(f"ended before {pattern!r} was shown; last screen:\n{text}") from None
             self._take(chunk)
         return text
+
+    def _text(self, at_cursor: bool) -> str:
+        lines = self.screen.display
+        return lines[self.screen.cursor.y] if at_cursor else "\n".join(lines)
 
     def _take(self, chunk: str) -> None:
         self.raw += chunk
@@ -117,9 +121,10 @@ def test_ctrl_j_sends_the_spawn_dialog_and_the_wheel_scrolls_its_contract(home: 
     term.until(r"OpenClaw\s+● alive")
     term.child.send("s")
     term.until(r"Spawn wants: name, command\.")
-    for field in ("hello", "\t", "echo hello"):
-        term.child.send(field)
-        term.until(r"Valid\." if field.startswith("echo") else "name .*hello")
+    term.child.send("hello\t")
+    term.until("command", at_cursor=True)
+    term.child.send("echo hello")
+    term.until(r"Valid\.")
     term.until(r"1-\d+ of \d+")
     term.child.send("\x1b[<65;90;10M" * 3)
     term.until(r" [2-9]-\d+ of \d+")

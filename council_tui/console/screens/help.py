@@ -21,6 +21,7 @@ _WORDS = {
     "orphan": "silent, gone or without a parent: it is reaped",
     "failed": "rejected, expired, cancelled or wrong: the card says why",
     "held": "an orphan kept for you to decide",
+    "frozen": "stopped by you; its clocks stand still",
     "waiting": "waits for an answer of yours",
     "ended": "done and gone",
     "unknown": "the council cannot be read",

@@ -176,7 +176,7 @@ class RoomScreen(CouncilScreen):
         """The reasons of the room."""
         if action in ("narrower", "wider") and (self.zoomed or self.size.width < 100):
             return f"{action}: one pane has the whole screen"
-        if action in ("spawn", "reap", "pause"):
+        if action in ("spawn", "reap", "pause", "freeze"):
             if self.council_app.picture.view is None:
                 return f"{action}: the council has not been read yet"
             if self.council_app.picture.stale:
@@ -185,6 +185,8 @@ class RoomScreen(CouncilScreen):
                 return f"{action}: this console is read-only"
         if action == "reap":
             return self._why_no_reap()
+        if action == "freeze":
+            return self._why_no_freeze()
         if action == "open" and self.subject() is None:
             return "open: nothing is selected"
         return ""
@@ -197,6 +199,14 @@ class RoomScreen(CouncilScreen):
             return "reap: Hermes is the council itself; q ends it"
         if agent.ended:
             return f"reap: {agent.label} has ended already"
+        return ""
+
+    def _why_no_freeze(self) -> str:
+        agent = self.agent()
+        if agent is None or agent.kind in ("hermes", *PARENTS):
+            return "freeze: select a child or a microshark"
+        if agent.health not in ("alive", "late", "frozen"):
+            return f"freeze: {agent.label} is {agent.health}"
         return ""
 
     def do_open(self) -> None:
@@ -234,6 +244,15 @@ class RoomScreen(CouncilScreen):
         agent = self.agent()
         if agent is not None:
             self.app.push_screen(ReapScreen(agent))
+
+    def do_freeze(self) -> None:
+        """Freeze the selected agent and all below it, or let them go on."""
+        agent = self.agent()
+        if agent is None:
+            return
+        frozen, door = agent.health != "frozen", self.council_app.door
+        said = f"{agent.label} is frozen: F lets it go on" if frozen else f"{agent.label} goes on"
+        self.council_app.ask(lambda: door.freeze(agent.name, frozen), lambda _: self.council_app.say(said))
 
     def do_pause(self) -> None:
         """Hold back or go on with dispatch."""
