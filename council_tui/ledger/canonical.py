@@ -22,6 +22,10 @@ class NotCanonical(CouncilError):
     """A value that has no canonical form; the text says which rule it breaks."""
 
 
+class TooDeep(NotCanonical):
+    """A value that is nested too deep to be one of ours; how deep Python itself reads differs by version."""
+
+
 def _check_text(text: str) -> None:
     try:
         text.encode()
@@ -40,7 +44,7 @@ def _check(value: object, depth: int) -> None:
     elif value is None or kind is bool:
         return
     elif depth >= MAX_DEPTH:
-        raise NotCanonical(f"a value is nested deeper than {MAX_DEPTH} levels")
+        raise TooDeep(f"a value is nested deeper than {MAX_DEPTH} levels")
     elif kind is dict:
         for key, item in value.items():  # type: ignore[attr-defined]
             if type(key) is not str or not key.isascii():

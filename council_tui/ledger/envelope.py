@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from council_tui.ledger.canonical import NotCanonical, canonical
+from council_tui.ledger.canonical import NotCanonical, TooDeep, canonical
 from council_tui.ledger.keys import SIGNATURE_BYTES, verify
 from council_tui.ledger.merkle import leaf_hash
 from council_tui.ledger.statement import Statement, read
@@ -140,6 +140,8 @@ def _canonical(body: bytes) -> dict[str, Any]:
         raise BadEntry(Verdict.SCHEMA, "the payload is not a JSON object")
     try:
         again = canonical(payload)
+    except TooDeep as error:
+        raise BadEntry(Verdict.SCHEMA, str(error)) from None
     except NotCanonical as error:
         raise BadEntry(Verdict.NOT_CANONICAL, str(error)) from None
     _same(body, again, "payload")
