@@ -82,7 +82,7 @@ def build_parser() -> Parser:
 
 
 def _add_commands(parser: Parser) -> None:
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there, and add a word")
 
     def add(name: str, words: str, *, json: bool = True, home: bool = True, own: bool = False) -> Parser:
         made: Parser = commands.add_parser(
@@ -102,6 +102,9 @@ def _add_commands(parser: Parser) -> None:
     events.add_argument("--follow", action="store_true", help="go on with what happens from now on, until Ctrl-C")
     events.add_argument("--all", action="store_true", help="from the first event of this home on")
     add("card", "one card in full").add_argument("id", metavar="ID", help="a card's id, or its name in the plan")
+    word = add("comment", "put a comment of yours on a card", json=False)
+    word.add_argument("id", metavar="ID", help="a card's id, or its name in the plan")
+    word.add_argument("text", metavar="TEXT", help="what to say")
     add("ledger", "the rows of the ledger")
     verify = add("verify", "check the ledger; exit code 0 only when it is VALID")
     verify.add_argument("--entry", metavar="N", type=index, help="check this entry alone, and explain it")
@@ -199,7 +202,7 @@ def _mistakes(error: PlanInvalid, *, json: bool) -> int:
 
 
 def _read(args: argparse.Namespace) -> int:
-    """The commands that only read."""
+    """The commands that read, and the one that adds a comment."""
     match args.command:
         case "board" | "tree" | "agents":
             from council_tui.headless import reads
@@ -210,6 +213,13 @@ def _read(args: argparse.Namespace) -> int:
             from council_tui.headless.reads import card
 
             return card(find(args), args.id, json=args.json)
+        case "comment":
+            import asyncio
+
+            from council_tui.control.comment import comment
+
+            asyncio.run(comment(find(args), args.id, args.text))
+            return 0
         case "events":
             from council_tui.headless.follow import events
 

@@ -32,6 +32,8 @@ class Card:
     run: str | None = None
     agent: str | None = None
     claim: str | None = None
+    lease_seconds: float | None = None
+    """How long the claim holds after its last beat; None while nobody has claimed it."""
     attempt: int = 0
     attempts: int = 1
     after: list[str] = field(default_factory=list)
@@ -190,7 +192,7 @@ class Tables:
         if then is not None and then is not card.state:
             card.state, card.moved = then, event.at
             if then not in OWNED_STATES:
-                card.claim = None
+                card.claim = card.lease_seconds = None
         if change is not None:
             change(card, event)
         return card
@@ -293,7 +295,7 @@ def _card_started(card: Card, event: Event) -> None:
 
 
 def _card_claimed(card: Card, event: Event) -> None:
-    card.claim = event.data["claim"]
+    card.claim, card.lease_seconds = event.data["claim"], event.data.get("lease_seconds")
 
 
 def _card_returned(card: Card, event: Event) -> None:

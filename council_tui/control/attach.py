@@ -123,6 +123,10 @@ class Attached:
         """Stop an agent and all below it where they stand, or let them go on."""
         await self._ask("freeze", agent=agent, frozen=frozen)
 
+    async def comment(self, card: str, text: str) -> None:
+        """Put a person's comment on a card, given by its id or its name in the plan."""
+        await self._ask("comment", card=card, text=text)
+
     async def pause(self, paused: bool) -> None:
         """Hold dispatch back, or go on."""
         await self._ask("pause", paused=paused)

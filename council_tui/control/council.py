@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from council_tui.control.comment import draft_of
 from council_tui.control.drafts import check_draft, order_of
 from council_tui.control.pictures import Pictures
 from council_tui.control.proof import entries, pins_of, verify
@@ -216,6 +217,8 @@ class Council:
                 return as_plain(await self.preview_reap(str(params["agent"])))
             case "reap":
                 return await self.reap(str(params["agent"]))
+            case "comment":
+                return await self.sup.board.append(draft_of(self.sup.board, str(params["card"]), str(params["text"])))
             case "freeze":
                 return await self.freeze(str(params["agent"]), bool(params["frozen"]))
             case "pause":

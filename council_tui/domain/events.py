@@ -46,7 +46,7 @@ class EventKind(StrEnum):
     DELEGATED = "delegated"
     """data: entry"""
     CLAIMED = "claimed"
-    """data: claim"""
+    """data: claim, lease_seconds (after the last beat)"""
     INHERITANCE_VERIFIED = "inheritance_verified"
     INHERITANCE_REJECTED = "inheritance_rejected"
     """data: reason"""

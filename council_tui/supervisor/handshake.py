@@ -17,6 +17,7 @@ from council_tui.domain.card import BlockKind, FailKind
 from council_tui.domain.errors import CouncilError, Refused, StaleRun
 from council_tui.domain.events import EventKind
 from council_tui.domain.evidence import check_result
+from council_tui.domain.heartbeat import SILENT_AFTER
 from council_tui.domain.lifecycle import Outcome, Phase, Signal
 from council_tui.domain.order import Order
 from council_tui.domain.text import safe
@@ -172,7 +173,9 @@ class Handshake:
         card = self._sup.board.tables.cards[seat.card]
         if card.claim is not None or card.run != seat.run:
             raise StaleRun(f"card {card.id} is not this run's to claim")
-        return await self._gate(seat, Signal.CLAIMED, {"claim": str(params["claim"])[:64]})
+        # The lease is renewed by every beat and ends with the silence that makes an orphan.
+        lease = SILENT_AFTER * seat.state.timing.interval
+        return await self._gate(seat, Signal.CLAIMED, {"claim": str(params["claim"])[:64], "lease_seconds": lease})
 
     async def verified(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """The child found its inheritance sound."""
