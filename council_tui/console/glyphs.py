@@ -157,19 +157,3 @@ def needs_ascii(environ: dict[str, str] | None = None) -> bool:
     locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
     known = locale not in ("", "C", "POSIX")
     return env.get("TERM") == "linux" or (known and "utf" not in locale.lower())
-
-
-def span(seconds: float | None) -> str:
-    """A duration in at most four or five cells: `4s`, `12m`, `3h`, `2d`; nothing for None."""
-    if seconds is None:
-        return ""
-    whole = max(0, int(seconds))
-    for limit, size, unit in ((100, 1, "s"), (6000, 60, "m"), (172800, 3600, "h")):
-        if whole < limit:
-            return f"{whole // size}{unit}"
-    return f"{whole // 86400}d"
-
-
-def plural(count: int, word: str, many: str = "") -> str:
-    """`1 child`, `2 children`."""
-    return f"{count:,} {word if count == 1 else many or word + 's'}"

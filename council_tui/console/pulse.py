@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from council_tui.console.glyphs import span
 from council_tui.control.views import CouncilGone
 from council_tui.domain.errors import CouncilError
+from council_tui.domain.text import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable

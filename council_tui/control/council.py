@@ -68,7 +68,7 @@ class Council:
         """Take the home and open the fleet's offices. Raises `CouncilError`; then nothing is left behind."""
         await self.sup.open()
         try:
-            self.pictures.load()
+            await self.pictures.load()
             self.sup.board.listen(self.pictures.heard)
             self.sup.on_operator = self._operate
             self.fleet = Fleet(self.sup, self.options.plan, self.options.timeout)

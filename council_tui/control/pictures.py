@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from council_tui.board.database import read_only_uri
+from council_tui.board.database import read_only
 from council_tui.control.facts import contract_facts, end_facts, result_lines, slice_facts
-from council_tui.control.rows import card_view, end_of
+from council_tui.control.rows import card_view, end_of, ended_health
 from council_tui.control.telling import event_view, short
 from council_tui.control.views import (
     AgentView,
@@ -73,12 +72,13 @@ class Pictures:
 
     # what happened
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Fill the event log with the end of the journal."""
-        path = self._sup.home.board
-        with sqlite3.connect(read_only_uri(path), uri=True) as connection:
-            rows = connection.execute("SELECT * FROM journal ORDER BY seq DESC LIMIT ?", (EVENTS_KEPT,)).fetchall()
-        connection.close()
+        async with (
+            read_only(self._sup.home.board) as db,
+            db.execute("SELECT * FROM journal ORDER BY seq DESC LIMIT ?", (EVENTS_KEPT,)) as found,
+        ):
+            rows = list(await found.fetchall())
         for seq, at, kind, agent, card, run, data in reversed(rows):
             self._events.append(
                 event_view(Event(seq, at, EventKind(kind), agent, card, run, json.loads(data)), self._title)
@@ -164,13 +164,14 @@ class Pictures:
     def _agent(self, agent: Agent, parent: str, children: int) -> AgentView:
         seat = self._sup.by_agent.get(agent.name)
         if seat is None:
-            lived, fail, reason = end_of(self._sup.board.tables.runs.get(agent.run))
+            run = self._sup.board.tables.runs.get(agent.run)
+            lived, fail, reason = end_of(run)
             return AgentView(
                 name=agent.name,
                 label=agent.label,
                 kind=agent.kind,
                 parent=parent,
-                health=self._ended_health(agent),
+                health=ended_health(run.outcome if run is not None else None),
                 phase=agent.phase,
                 card=agent.card,
                 run=agent.run,
@@ -228,15 +229,6 @@ class Pictures:
         if seat.state.frozen_since is not None:
             return "frozen"
         return "late" if seat.state.late else "alive"
-
-    def _ended_health(self, agent: Agent) -> Health:
-        run = self._sup.board.tables.runs.get(agent.run)
-        outcome = run.outcome if run is not None else None
-        if outcome in (None, "done"):
-            return "ended"
-        if outcome == "orphaned":
-            return "orphan"
-        return "waiting" if outcome in WAITING_BLOCKS else "failed"
 
     # one thing in full
 

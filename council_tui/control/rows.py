@@ -31,6 +31,11 @@ def health_of(agent: Agent, outcome: str | None, *, alive: bool) -> Health:
         if not alive:
             return "orphan"
         return "offered" if agent.phase in _BEFORE else _PHASE_HEALTH.get(agent.phase, "failed")
+    return ended_health(outcome)
+
+
+def ended_health(outcome: str | None) -> Health:
+    """One word for an agent that is gone, by the outcome of its run."""
     if outcome in (None, "done"):
         return "ended"
     if outcome == "orphaned":

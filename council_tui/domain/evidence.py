@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _NOTHING_ELSE: Registry[Any] = Registry()
 
 MAX_FINDINGS = 500
-MAX_RESULT_BYTES = 1024 * 1024
 
 Status = Literal["DONE", "BLOCKED", "ERROR"]
 

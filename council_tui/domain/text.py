@@ -31,3 +31,19 @@ def safe(text: str, limit: int = 4096) -> str:
 def safe_bytes(raw: bytes, limit: int = 4096) -> str:
     """Like `safe` for bytes; what is no UTF-8 shows as the replacement character."""
     return safe(raw[: (limit + 1) * 4].decode("utf-8", "replace"), limit)
+
+
+def span(seconds: float | None) -> str:
+    """A duration in at most four or five cells: `4s`, `12m`, `3h`, `2d`; nothing for None."""
+    if seconds is None:
+        return ""
+    whole = max(0, int(seconds))
+    for limit, size, unit in ((100, 1, "s"), (6000, 60, "m"), (172800, 3600, "h")):
+        if whole < limit:
+            return f"{whole // size}{unit}"
+    return f"{whole // 86400}d"
+
+
+def counted(count: int, word: str, many: str = "") -> str:
+    """`1 card`, `2 cards`, `2 children`."""
+    return f"{count:,} {word if count == 1 else many or word + 's'}"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from council_tui.fleet.plan import Plan
 
-NEEDS = ("git-repository",)
-
 
 def _in_repository(place: Path) -> bool:
     """Whether git would find a repository from here: `.git` upwards, or a bare one (gitrepository-layout(5))."""

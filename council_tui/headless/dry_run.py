@@ -11,10 +11,10 @@ from rich.text import Text
 
 from council_tui.control.rehearsal import rehearse
 from council_tui.domain.hierarchy import KINDS
-from council_tui.domain.text import safe
+from council_tui.domain.text import counted, safe
 from council_tui.headless.lines import plan_line
 from council_tui.headless.printing import show, show_json
-from council_tui.headless.signs import BAD, GOOD, LATE, QUIET, STRONG, counted, signs_for
+from council_tui.headless.signs import BAD, GOOD, LATE, QUIET, STRONG, signs_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

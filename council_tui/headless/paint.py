@@ -11,6 +11,7 @@ from rich.text import Text
 
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.ids import agent_label, agent_type
+from council_tui.domain.text import counted, span
 from council_tui.headless.signs import (
     ALIVE,
     BAD,
@@ -22,8 +23,6 @@ from council_tui.headless.signs import (
     TONES,
     Signs,
     clock,
-    counted,
-    span,
     standing,
 )
 

@@ -162,19 +162,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def span(seconds: float | None) -> str:
-    """A duration in at most four cells: `4s`, `12m`, `3h`, `2d`."""
-    if seconds is None:
-        return ""
-    whole = max(0, int(seconds))
-    for limit, size, unit in ((100, 1, "s"), (6000, 60, "m"), (172800, 3600, "h")):
-        if whole < limit:
-            return f"{whole // size}{unit}"
-    return f"{whole // 86400}d"
-
-
-def counted(count: int, word: str, many: str = "") -> str:
-    """`1 card`, `2 cards`, `2 children`."""
-    return f"{count:,} {word if count == 1 else many or word + 's'}"

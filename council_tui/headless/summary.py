@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from council_tui.domain.text import safe
+from council_tui.domain.text import counted, safe
 from council_tui.headless.exits import MEANING
 from council_tui.headless.paint import counts, fit, tree
-from council_tui.headless.signs import BAD, GOOD, LATE, QUIET, STRONG, Signs, clock, counted, standing
+from council_tui.headless.signs import BAD, GOOD, LATE, QUIET, STRONG, Signs, clock, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

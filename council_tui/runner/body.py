@@ -36,7 +36,6 @@ class Body:
         self._popen: subprocess.Popen[bytes] | None = None
         self.exited: asyncio.Future[int] = self._loop.create_future()
         """The raw wait status, once the program itself has ended."""
-        self.last_output = self._loop.time()
         self.inside: int | None = None
         """In strong mode the namespace's init, by its pid out here; None before it is known."""
         self._boxed = False
@@ -131,7 +130,6 @@ class Body:
         if not chunk:
             self._close_stream(fd)
             return
-        self.last_output = self._loop.time()
         self._log.write(chunk, stdout=self._streams[fd])
 
     def _close_stream(self, fd: int) -> None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.screen import Screen
 
-from council_tui.console.glyphs import ASCII, UNICODE, needs_ascii, span
+from council_tui.console.glyphs import ASCII, UNICODE, needs_ascii
 from council_tui.console.pulse import Pulse
 from council_tui.console.run import run_console
 from council_tui.console.widgets.bars import tally
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import CouncilGone
 from council_tui.domain.errors import CouncilError
+from council_tui.domain.text import span
 
 from .crew import view
 from .fake import FakeCouncil

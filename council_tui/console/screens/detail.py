@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Horizontal, Vertical
 
-from council_tui.console.glyphs import TONES, Part, span
+from council_tui.console.glyphs import TONES, Part
 from council_tui.console.screens.base import CouncilScreen
 from council_tui.console.widgets.page import Page
 from council_tui.console.widgets.painted import Line, between, clip
 from council_tui.control.views import AgentView, CardView, Detail
+from council_tui.domain.text import span
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -8,9 +8,10 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Static
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import TONES, Part, plural
+from council_tui.console.glyphs import TONES, Part
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.page import Page
+from council_tui.domain.text import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -47,7 +48,7 @@ class QuitScreen(Dialog):
         if self.living < 0:
             return "The council does not answer, so nobody knows what lives. Ending reaps all that can be found."
         verb = "ends" if self.living == 1 else "end"
-        return f"{plural(self.living, 'agent')} {verb} with you. Each is reaped in order; unfinished cards say so."
+        return f"{counted(self.living, 'agent')} {verb} with you. Each is reaped in order; unfinished cards say so."
 
     def on_mount(self) -> None:
         """The safe button has the keys."""
@@ -85,7 +86,7 @@ class QuitScreen(Dialog):
         if view is None or not self.ending or not changed:
             return
         left = sum(1 for agent in view.agents if agent.health not in ("ended", "failed"))
-        lines: list[list[Part]] = [[(f"{plural(left, 'agent')} left", "p-strong")]]
+        lines: list[list[Part]] = [[(f"{counted(left, 'agent')} left", "p-strong")]]
         glyphs = self.council_app.glyphs
         newest = [event for event in view.events if event.seq > self.since][-SHOWN_EVENTS:]
         lines += [[(f"{glyphs.tone[event.tone]} {event.text}", TONES[event.tone])] for event in newest]

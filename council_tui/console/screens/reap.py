@@ -8,13 +8,14 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Static
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part, plural
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.page import Page, wrapped
+from council_tui.domain.text import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from council_tui.console.glyphs import Part
     from council_tui.console.pulse import Picture
     from council_tui.control.views import AgentView, ReapPreview
 
@@ -80,13 +81,13 @@ class ReapScreen(Dialog):
         ]
         what = preview.note or "SIGTERM now, SIGKILL after 5 s, until nothing is left of it."
         lines += [[(line, "p-late")] for line in wrapped(what, min(66, self.app.size.width - 6))]
-        lines += [[], [(plural(len(preview.processes), "process", "processes"), "p-strong")]]
+        lines += [[], [(counted(len(preview.processes), "process", "processes"), "p-strong")]]
         pids = {process.pid for process in preview.processes}
         for process in preview.processes:
             inner = f"{glyphs.elbow} " if process.ppid in pids else ""
             lines.append([(f"{process.pid:>8}  ", "p-quiet"), (inner, "p-frame"), (process.command, "")])
         if preview.descendants:
-            lines += [[], [(f"{plural(len(preview.descendants), 'agent')} below it end with it", "p-strong")]]
+            lines += [[], [(f"{counted(len(preview.descendants), 'agent')} below it end with it", "p-strong")]]
             lines += [[(f"{glyphs.elbow} ", "p-frame"), (label, "")] for label in preview.descendants]
         return lines
 

@@ -11,16 +11,18 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import Part, plural
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.widgets.office_choice import OfficeChoice
 from council_tui.console.widgets.page import Page
 from council_tui.control.views import DraftCheck, SpawnDraft
 from council_tui.domain.hierarchy import KINDS
+from council_tui.domain.text import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
+
+    from council_tui.console.glyphs import Part
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ class SpawnScreen(Dialog):
             wanted = [field.words for field in FIELDS if field.name in by_field]
             self._status(f"Spawn wants: {', '.join(wanted)}.", "")
         else:
-            wrong = f"Spawn waits: {plural(len(problems), 'thing')} to mend."
+            wrong = f"Spawn waits: {counted(len(problems), 'thing')} to mend."
             self._status(f"{wrong} {elsewhere}".strip(), "bad")
 
     def _status(self, text: str, tone: str) -> None:

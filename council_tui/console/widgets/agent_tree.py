@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from council_tui.console import keymap
-from council_tui.console.glyphs import ATTENTION, TONES, Part, plural, span
+from council_tui.console.glyphs import ATTENTION, TONES, Part
 from council_tui.console.widgets.painted import between, width_of
 from council_tui.console.widgets.virtual_list import VirtualList
+from council_tui.domain.text import counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,7 +159,7 @@ class AgentTree(VirtualList[Node]):
         if agent.ttl_seconds is not None and not agent.ended:
             return f"ttl {span(agent.ttl_seconds)}"
         if agent.children and agent.kind in self.glyphs.office and agent.kind not in ("child", "microshark"):
-            return plural(agent.children, "child", "children")
+            return counted(agent.children, "child", "children")
         if agent.ended:
             return agent.phase
         return agent.status or agent.phase

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from council_tui.console.glyphs import ATTENTION, TONES, Part, span
+from council_tui.console.glyphs import ATTENTION, TONES, Part
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView
+from council_tui.domain.text import span
 
 _ORDER = {"held": 0, "orphan": 1, "late": 2, "alive": 3, "offered": 4, "unknown": 5}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from council_tui.console.glyphs import TONES, Part, span
+from council_tui.console.glyphs import TONES, Part
 from council_tui.console.widgets.painted import between
 from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView, CardView
 from council_tui.domain.card import WAITING_BLOCKS, CardState
+from council_tui.domain.text import span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

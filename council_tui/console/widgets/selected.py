@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len
 
-from council_tui.console.glyphs import Part, plural, span
 from council_tui.console.widgets.page import Page, pairs, wrapped
 from council_tui.console.widgets.painted import width_of
 from council_tui.control.views import AgentView, CardView, Detail, RoomView
+from council_tui.domain.text import counted, span
+
+if TYPE_CHECKING:
+    from council_tui.console.glyphs import Part
 
 MIB = 1024 * 1024
 
@@ -84,7 +89,7 @@ class Selected(Page, can_focus=False):
             [(f"up {span(agent.started_seconds)}" if agent.started_seconds else "", "p-quiet")],
             [(f"ttl {span(agent.ttl_seconds)}" if agent.ttl_seconds is not None else "", "p-quiet")],
             [(f"beat {agent.beat_count:,} every {agent.beat_seconds:g} s" if agent.beat_count else "", "p-quiet")],
-            [(plural(agent.children, "child", "children") if agent.children else "", "p-quiet")],
+            [(counted(agent.children, "child", "children") if agent.children else "", "p-quiet")],
             [(f"pid {agent.pid}" if agent.pid else "", "p-quiet")],
         ]
 
