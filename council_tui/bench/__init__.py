@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+TIERS = ("portable", "strong")
+
+
 class _Benchmark(Protocol):
     def measure(self, options: argparse.Namespace) -> dict[str, Any]:
         """Everything this benchmark has to say, as plain JSON values."""
@@ -30,6 +33,13 @@ def _watch(text: str) -> float:
     value = seconds(text)
     if value > 3600:
         raise argparse.ArgumentTypeError(f"{text!r} is more than an hour")
+    return value
+
+
+def _grace(text: str) -> float:
+    value = seconds(text)
+    if value > 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than the minute that a contract may say")
     return value
 
 
@@ -44,8 +54,12 @@ def _parser() -> Parser:
     kinds = parser.add_subparsers(dest="command", required=True, metavar="BENCHMARK")
 
     spawn = kinds.add_parser("spawn", parents=[common], help="handshakes, memory, beats, deaths and reaps")
-    spawn.add_argument("--children", type=count, nargs="+", default=[10, 100, 1000], help="fleet sizes, one run each")
-    spawn.add_argument("--beats", type=_watch, default=5.0, help="seconds to watch the fleet beat")
+    sizes = [10, 100, 1000, 2000]
+    spawn.add_argument("--children", type=count, nargs="+", default=sizes, help="fleet sizes, one run each")
+    spawn.add_argument("--tier", choices=TIERS, nargs="+", default=TIERS, help="enforcement to measure, one run each")
+    spawn.add_argument("--beats", type=_watch, default=5.0, help="seconds to watch the fleet beat, and stand idle")
+    spawn.add_argument("--interval", type=_watch, default=1.0, help="seconds between two beats")
+    spawn.add_argument("--grace", type=_grace, default=5.0, help="seconds between SIGTERM and SIGKILL of the deaf tree")
 
     board = kinds.add_parser("board", parents=[common], help="claims, journal appends and replay")
     board.add_argument("--claims", type=count, default=2000, help="cards to claim over the socket")

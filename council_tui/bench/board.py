@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 K = EventKind
 IN_FLIGHT = 500
 _ALONE = 1000
-_CONTEXT = {"parent_task": "t_bench", "spawn_ts": "2026-01-01T00:00:00Z"}
+_CONTEXT: dict[str, Any] = {"parent_task": "t_bench", "spawn_ts": "2026-01-01T00:00:00Z"}
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -110,11 +110,13 @@ async def _claims(home: Home, count: int) -> dict[str, Any]:
     supervisor.channel = Channel(
         home.socket,
         hello,
+        supervisor.welcome.resume,
         supervisor.handshake.answer,
         operate,
         lambda seat, reason: None,
         lambda pid: True,
         lambda error: None,
+        lambda reason: None,
     )
     await supervisor.open()
     try:
@@ -146,7 +148,7 @@ async def _seats(supervisor: Supervisor, count: int) -> list[Seat]:
         card, draft = supervisor.new_card(order, supervisor.hermes, None)
         seat = _seat(supervisor, number, order, card)
         supervisor.board.append(draft, Draft(K.CARD_READY, supervisor.hermes, card), _started(seat))
-        supervisor.seats[seat.run] = supervisor.by_agent[seat.agent] = seat
+        supervisor.take_in(seat)
         seats.append(seat)
     await supervisor.board.append(Draft(K.DISPATCH_PAUSED, supervisor.hermes))
     return seats

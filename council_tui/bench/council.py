@@ -9,29 +9,38 @@ import time
 from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from council_tui.board.home import Home
 from council_tui.domain.envelope import Envelope
+from council_tui.domain.errors import CouncilError
 from council_tui.domain.events import Event, EventKind
 from council_tui.domain.order import Order
 from council_tui.fleet.fleet import Fleet
 from council_tui.fleet.plan import Limits, Plan
-from council_tui.hosts.local import LocalHost, Started
 from council_tui.supervisor.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
+    from council_tui.hosts.local import Started
     from council_tui.runner.spec import RunnerSpec
+    from council_tui.supervisor.limits import Tier
     from council_tui.supervisor.seat import Seat
 
 K = EventKind
+Value = TypeVar("Value")
 BODY = ("sleep", "86400")
 BEAT_SECONDS = 1.0
+IDLE_BEAT_SECONDS = 30.0
+"""What a contract that says nothing of beats asks for."""
+GRACE_SECONDS = 5.0
 PATIENCE = 180.0
 """Seconds for a fleet to come up; what is not there by then is reported as missing."""
+UNLIMITED = 1_000_000
 PARENT = "zeroclaw"
+LOOK_SECONDS = 0.02
+"""Between two looks at what sends no event."""
 
 
 @contextmanager
@@ -44,19 +53,21 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def idle_order(ident: str) -> Order:
-    """A child that does nothing but beat once a second."""
+def idle_order(
+    ident: str, *, interval: float = BEAT_SECONDS, grace: float = GRACE_SECONDS, body: tuple[str, ...] = BODY
+) -> Order:
+    """A child that does nothing but beat."""
     return Order(
         id=ident,
         title=f"Idle {ident}",
         parent=PARENT,
-        run=BODY,
+        run=body,
         retries=0,
         context={
             "lifecycle_policy": {
-                "parent_heartbeat_interval_seconds": BEAT_SECONDS,
+                "parent_heartbeat_interval_seconds": interval,
                 "child_timeout_seconds": 600,
-                "grace_seconds": 5,
+                "grace_seconds": grace,
             }
         },
         envelope=Envelope(
@@ -68,18 +79,6 @@ def idle_order(ident: str) -> Order:
             rollback_plan="No changes - read-only",
         ),
     )
-
-
-class _TimedHost(LocalHost):
-    """The host, with a note of when each fork was asked for."""
-
-    def __init__(self, errors: Path) -> None:
-        super().__init__(errors)
-        self.asked: dict[str, float] = {}
-
-    async def spawn(self, spec: RunnerSpec) -> Started:
-        self.asked[spec.run] = time.monotonic()
-        return await super().spawn(spec)
 
 
 class Watch:
@@ -123,19 +122,38 @@ class Watch:
         return future
 
 
+async def within(what: str, coming: Awaitable[Value]) -> Value:
+    """Wait for what has to come. Raises `CouncilError` when it does not: a figure of it would be made up."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await coming
+    except TimeoutError:
+        raise CouncilError(f"{what} did not come within {PATIENCE:g} s") from None
+
+
 class BenchFleet:
     """An open council with its offices and one office's children."""
 
-    def __init__(self, home: Home, orders: tuple[Order, ...]) -> None:
+    def __init__(self, home: Home, orders: tuple[Order, ...], tier: Tier) -> None:
         self.sup = Supervisor(home)
-        self.host = _TimedHost(home.logs / "runners.log")
-        self.sup.host = self.host
+        self._tier = tier
+        self.asked: dict[str, float] = {}
+        """When the fork of each run was asked for."""
+        self._spawn = self.sup.host.spawn
+        self.sup.host.spawn = self._timed_spawn  # type: ignore[method-assign]
         self.sup.workdir = str(home.root)
         self.watch = Watch()
         self.orders = orders
-        self._limits = Limits(max(8, len(orders)), max(8, len(orders)), 8)
+        # One more than there are: some are only sent for once the fleet lives. How fast they may come is policy,
+        # and here it is to be seen how fast they can.
+        most = len(orders) + 1
+        self._limits = Limits(most, most, 1, births_per_minute=UNLIMITED, births_per_parent=UNLIMITED)
         self._fleet: Fleet | None = None
         self._dispatch: asyncio.Task[None] | None = None
+
+    async def _timed_spawn(self, spec: RunnerSpec) -> Started:
+        self.asked[spec.run] = time.monotonic()
+        return await self._spawn(spec)
 
     @property
     def fleet(self) -> Fleet:
@@ -147,6 +165,7 @@ class BenchFleet:
     async def open(self) -> None:
         """Open the home, the three offices, and a card for each order; nothing is dispatched yet."""
         await self.sup.open()
+        self.sup.tier = self._tier
         plan = Plan("bench", "bench", self._limits, None, self.orders)
         self._fleet = Fleet(self.sup, plan)
         await self._fleet.start()
@@ -174,6 +193,20 @@ class BenchFleet:
             if failed is not None and failed.done():
                 failed.result()
 
+    async def send_for(self, order: Order) -> Seat:
+        """One more child, through its office, once it has acknowledged."""
+        card = await self.fleet.submit(order)
+        seat = await within(f"{order.id}'s run", self._seat_of(card))
+        await within(f"the acknowledgement of {order.id}", seat.born.wait())
+        return seat
+
+    async def _seat_of(self, card: str) -> Seat:
+        while True:
+            for seat in self.sup.seats.values():
+                if seat.card == card:
+                    return seat
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def close(self) -> None:
         """Reap what still lives and give everything back."""
         if self._dispatch is not None:
@@ -182,11 +215,16 @@ class BenchFleet:
         await self.sup.close()
 
 
+def idle_orders(count: int, interval: float = BEAT_SECONDS) -> tuple[Order, ...]:
+    """So many children that do nothing but beat."""
+    return tuple(idle_order(f"idle-{number}", interval=interval) for number in range(count))
+
+
 @asynccontextmanager
-async def open_fleet(count: int) -> AsyncIterator[BenchFleet]:
-    """A fleet of so many idle children, their cards made and none of them started."""
+async def open_fleet(orders: tuple[Order, ...], tier: Tier) -> AsyncIterator[BenchFleet]:
+    """A fleet of these children, their cards made and none of them started."""
     with folder() as root:
-        bench = BenchFleet(Home(root), tuple(idle_order(f"idle-{number}") for number in range(count)))
+        bench = BenchFleet(Home(root), orders, tier)
         try:
             await bench.open()
             yield bench

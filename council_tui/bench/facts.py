@@ -12,9 +12,10 @@ from typing import Any
 import psutil
 
 from council_tui import __version__
+from council_tui.hosts import descriptors
 
-PROCESSES_PER_CHILD = 2
-"""A runner and its body."""
+PROCESSES_PER_CHILD = {"portable": 2, "strong": 4}
+"""A runner and its body; in strong mode also the wrapper and the first process of its namespace."""
 _SPARE = 100
 _MEMORY_PER_CHILD = 5 * 1024 * 1024
 
@@ -41,16 +42,16 @@ def _number(path: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def why_not(children: int) -> str:
+def why_not(children: int, tier: str = "portable") -> str:
     """One sentence when so many children do not fit, else an empty text."""
-    wanted = PROCESSES_PER_CHILD * children + _SPARE
+    wanted = PROCESSES_PER_CHILD[tier] * children + _SPARE
     pids = _number("/proc/sys/kernel/pid_max")
     running = len(psutil.pids())
     if pids is not None and running + wanted > pids:
         return f"{children} children need {wanted} processes, and kernel.pid_max is {pids} with {running} running"
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files not in (-1, resource.RLIM_INFINITY) and children + _SPARE > files:
-        return f"{children} children need {children + _SPARE} open files here, and the limit (ulimit -n) is {files}"
+    files = descriptors.most()
+    if files is not None and children + _SPARE > files:
+        return f"{children} children need {children + _SPARE} open files here, and the limit (ulimit -Hn) is {files}"
     mine, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if os.getuid() != 0 and mine not in (-1, resource.RLIM_INFINITY) and running + wanted > mine:
         return f"{children} children need {wanted} processes, and the limit (ulimit -u) is {mine}"
