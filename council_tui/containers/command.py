@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.evidence import Result, check_result
@@ -19,6 +19,8 @@ _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "COUNCIL_AUDIT
 """The only variables of ours that a body sees; everything else could hold a secret."""
 
 
+_TOLD = 1000
+"""Bytes of the output's end that a result made of it shows."""
 _LEVELS_AROUND = 8
 """What a report may have fewer than a message: it has to fit into one."""
 
@@ -30,6 +32,8 @@ class Launch:
     argv: tuple[str, ...]
     cwd: str
     env: dict[str, str]
+    fds: tuple[int, ...] = ()
+    """Descriptors that it inherits; whoever starts it closes them here."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Exit:
     output_bytes: int
     tail: bytes
     log_path: str
+    loss: str = ""
+    """What of the output could not be kept, in words; empty when all of it was."""
 
 
 def launch(
@@ -80,9 +86,9 @@ def _wrapped(run: tuple[str, ...], end: Exit) -> Result:
     """A result made of what any program leaves behind: command line, status, output digest and tail."""
     how = f"signal {end.signal}" if end.signal is not None else f"exit status {end.status}"
     evidence = [f"command: {shlex.join(run)}", how, f"output sha256 {end.output_sha256} ({end.output_bytes} bytes)"]
-    tail = safe_bytes(end.tail.strip(), 1000)
-    if tail:
-        evidence.append(f"output ends: {tail}")
+    last = end.tail.strip()
+    if last:
+        evidence.append(f"output ends: {'…' if len(last) > _TOLD else ''}{safe_bytes(last[-_TOLD:], _TOLD)}")
     good = end.status == 0
     problem = () if good else (how,)
     return Result("DONE" if good else "ERROR", (), tuple(evidence), "", problem)
@@ -92,8 +98,15 @@ def judge(run: tuple[str, ...], envelope: Envelope, end: Exit) -> tuple[Result, 
     """(result, protocol violation or None) of a body that has ended.
 
     An exit status of 0 without the report that the contract asks for is a violation, never done; a bad exit
-    status is an ERROR whatever was printed.
+    status is an ERROR whatever was printed. What of the output was not kept is told as evidence.
     """
+    result, violation = _judge(run, envelope, end)
+    if end.loss:
+        result = replace(result, evidence=(*result.evidence, end.loss))
+    return result, violation
+
+
+def _judge(run: tuple[str, ...], envelope: Envelope, end: Exit) -> tuple[Result, str | None]:
     value = _returned(end.last_line)
     if value is None:
         wrapped = _wrapped(run, end)

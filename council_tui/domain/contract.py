@@ -1,7 +1,8 @@
 """The spawn context: five families of facts that exist before a process does (seed: council-of-three).
 
 The seed's YAML block loads unchanged. Both sides check it: the parent before anything starts, and the
-child for itself before it begins.
+child for itself before it begins. What the seed does not know of, like limits of the machine's use, is
+left out of a contract that does not speak of it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,19 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from council_tui.domain.errors import Refused
+from council_tui.domain.heartbeat import SILENT_AFTER, STALL_SECONDS
 from council_tui.domain.ids import agent_type
 
 MBTI = re.compile(r"[EI][NS][TF][JP](-[AT])?\Z")
@@ -23,6 +34,9 @@ MBTI = re.compile(r"[EI][NS][TF][JP](-[AT])?\Z")
 
 MIB = 1024 * 1024
 MAX_SLICE_MB = 1024 * 1024
+MAX_MEMORY_MB = 64 * 1024 * 1024
+MAX_PROCESSES = 4_194_304
+"""The most that a kernel can number (proc_sys_kernel(5), pid_max)."""
 
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -116,6 +130,15 @@ class LifecyclePolicy(Family):
     orphan_policy: Literal["reap", "hold"] = "reap"
     """`hold`: stop an orphan and keep it for a person, at most `hold_seconds`."""
     hold_seconds: Seconds = 600
+    stall_seconds: Seconds = STALL_SECONDS
+    """Without a sign of work for so long, an agent that beats is told to be stalled; it goes on all the same."""
+    patience_seconds: Seconds | None = None
+    """How long an agent outlives the loss of its supervisor; default two heartbeat intervals."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds without a supervisor after which the runner ends its body and leaves."""
+        return self.patience_seconds or SILENT_AFTER * self.parent_heartbeat_interval_seconds
 
     @property
     def window(self) -> float:
@@ -131,6 +154,41 @@ class LifecyclePolicy(Family):
         return self
 
 
+class ResourceLimits(Family):
+    """What the whole tree of a body may use of the machine at once; what is not written is not limited."""
+
+    memory_mb: Annotated[int, Field(ge=4, le=MAX_MEMORY_MB)] | None = None
+    """In MiB, of all its processes together; a slice that lies in memory is a part of it."""
+    processes: Annotated[int, Field(ge=1, le=MAX_PROCESSES)] | None = None
+    """Processes and threads together, as the kernel counts them."""
+    cpus: Annotated[float, Field(ge=0.01, le=4096, allow_inf_nan=False)] | None = None
+    """Processor time: 0.5 is half of one core."""
+    ceiling: Literal["any", "hard"] = "any"
+    """`hard` refuses a machine on which a program could get around one of these."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Which of memory, processes and cpus are limited."""
+        values = {"memory": self.memory_mb, "processes": self.processes, "cpus": self.cpus}
+        return tuple(name for name, value in values.items() if value is not None)
+
+    def told(self) -> str:
+        """As people read it; empty when nothing is limited."""
+        parts = []
+        if self.memory_mb is not None:
+            parts.append(f"{self.memory_mb} MiB of memory")
+        if self.processes is not None:
+            parts.append(f"{self.processes} processes and threads")
+        if self.cpus is not None:
+            parts.append(f"{self.cpus:g} of a core" if self.cpus < 1 else f"{self.cpus:g} cores")
+        return ", ".join(parts) + ("; hard ceiling" if parts and self.ceiling == "hard" else "")
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory limit in bytes."""
+        return None if self.memory_mb is None else self.memory_mb * MIB
+
+
 class SpawnContext(Family):
     """The five families, complete. Its SHA-256 stands in the delegation and in the acceptance."""
 
@@ -144,6 +202,15 @@ class SpawnContext(Family):
     lifecycle_policy: LifecyclePolicy = LifecyclePolicy()
     enforcement: Literal["required", "declared-only"] = "required"
     """`declared-only`: what this machine cannot enforce is said, on every screen and report, not refused."""
+    resource_limits: ResourceLimits | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_ever(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A contract without limits keeps the shape, and so the digest, that it had before there were any."""
+        plain: dict[str, Any] = handler(self)
+        if plain.get("resource_limits") is None:
+            plain.pop("resource_limits", None)
+        return plain
 
     @model_validator(mode="before")
     @classmethod
@@ -185,4 +252,20 @@ def check_narrowing(parent: Inheritance | None, child: Inheritance) -> list[Refu
                 f"{', '.join(dropped)} is forbidden to the parent and must stay so",
             )
         )
+    return found
+
+
+def check_limits(parent: ResourceLimits | None, child: ResourceLimits | None) -> list[Refused]:
+    """Limits only get narrower down the tree, and a hard one stays hard. Each agent has its own to use up."""
+    if parent is None:
+        return []
+    own = child or ResourceLimits()
+    found: list[Refused] = []
+    for name in ("memory_mb", "processes", "cpus"):
+        most, asked = getattr(parent, name), getattr(own, name)
+        if most is not None and (asked is None or asked > most):
+            rule = f"{'no limit' if asked is None else f'{asked:g}'} is more than its parent's {most:g}"
+            found.append(Refused(f"resource_limits.{name}", rule))
+    if parent.ceiling == "hard" and own.ceiling != "hard":
+        found.append(Refused("resource_limits.ceiling", "its parent's is hard and must stay so"))
     return found

@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from council_tui.board.home import network_file_system
+from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
 from council_tui.headless.line import now
-from council_tui.headless.machine import home_part, leftovers, limits_part, me, terminal_part, tier_part, versions_part
+from council_tui.headless.machine import (
+    OPEN_FILES,
+    home_part,
+    leftovers,
+    limits_part,
+    me,
+    terminal_part,
+    tier_part,
+    versions_part,
+)
 from council_tui.headless.machine_lines import DoctorLine
 from council_tui.headless.printing import show, show_json
 from council_tui.headless.signs import BAD, GOOD, LATE, QUIET, STRONG, signs_for
+from council_tui.runner import guard
 from council_tui.supervisor.limits import find_tier
 
 if TYPE_CHECKING:
@@ -49,7 +61,7 @@ def examine(home: Home) -> DoctorLine:
         home=place,
         leftovers=left,
         notes=list(_notes(versions, terminal)),
-        problems=[*_problems(place, left), *([unread] if unread else [])],
+        problems=[*_ground(home), *_problems(place, left), *([unread] if unread else [])],
     )
 
 
@@ -65,6 +77,17 @@ def _notes(versions: VersionsPart, terminal: TerminalPart) -> Iterator[str]:
             yield f"the control room shows more from {wide}x{high} cells on"
     if "utf" not in terminal.encoding.lower():
         yield "the locale is not UTF-8; signs are drawn with ASCII"
+
+
+def _ground(home: Home) -> Iterator[str]:
+    """What no council could stand on."""
+    try:
+        guard.boot_id()
+    except CouncilError as error:
+        yield str(error)
+    there = next((folder for folder in (home.root, *home.root.parents) if folder.exists()), home.root)
+    if kind := network_file_system(there):
+        yield f"{safe(str(home.root), 400)} lies on a network file system ({kind}); choose another home with --home"
 
 
 def _problems(place: HomePart, left: list[ProcessPart]) -> Iterator[str]:
@@ -105,7 +128,8 @@ def _page(found: DoctorLine, signs: Signs) -> Iterator[Text]:
     yield _pair("", f"Textual {versions.textual}, Linux {versions.kernel}")
     yield _pair("terminal", _terminal(found.terminal))
     yield _pair("limits", _limits(found.limits))
-    yield _pair("", f"at most {found.limits.agents:,} agents at once, bounded by {found.limits.by}")
+    refused = "; a plan that may want more at once is refused" if found.limits.by == OPEN_FILES else ""
+    yield _pair("", f"at most {found.limits.agents:,} agents at once, bounded by {found.limits.by}{refused}")
     yield _pair("home", _home(found.home))
     for process in found.leftovers:
         yield _pair("left over", f"process {process.pid} ({safe(process.name, 40)}) of run {process.run}")

@@ -19,6 +19,7 @@ from council_tui import __version__
 from council_tui.board.board import load_tables
 from council_tui.board.database import read_only_uri
 from council_tui.board.home import OwnerLock
+from council_tui.containers import seccomp
 from council_tui.containers.sandbox import ENFORCED
 from council_tui.domain.text import safe
 from council_tui.headless.machine_lines import (
@@ -29,9 +30,15 @@ from council_tui.headless.machine_lines import (
     TierPart,
     VersionsPart,
 )
+from council_tui.hosts import descriptors
 from council_tui.runner import guard
+from council_tui.runner.cgroup import CONTROLLERS
+from council_tui.supervisor.limits import BY_LOOKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Literal
+
     from council_tui.board.home import Home
     from council_tui.board.projection import Run
     from council_tui.supervisor.limits import Tier
@@ -39,7 +46,8 @@ if TYPE_CHECKING:
 PROCESSES_PER_AGENT = {False: 2, True: 4}
 """A guardian and its program; in strong mode the two halves of bubblewrap stand between them."""
 SPARE = 100
-"""Processes and files that the council itself and its neighbours may need."""
+"""Processes that the council itself and its neighbours may need."""
+OPEN_FILES = "open files (ulimit -Hn)"
 ANSWER_SECONDS = 5.0
 
 _PORTABLE = (
@@ -49,26 +57,53 @@ _PORTABLE = (
 _STRONG = (
     "processes in a namespace of their own, which ends with its guardian",
     "a slice of exactly its size (hard ceiling)",
-    "the council's own home is not there for a program",
+    "the council's own home is not there for a program, nor what root could undo this with",
 )
+_SOCKETS = "sockets that others make in the file system later, elsewhere than in /run: they know no network namespace"
+_NO_FILTER = (
+    "AF_VSOCK and io_uring: no filter of system calls is known for this processor, and a network namespace leaves "
+    "them open"
+)
+_OTHERS = "any {}forbidden capability: such a contract is refused, unless it says `enforcement: declared-only`"
 
 
 def tier_part(tier: Tier) -> TierPart:
     """What this tier enforces, and what it cannot."""
-    if not tier.strong:
-        cannot = "any forbidden capability: such a contract is refused, unless it says `enforcement: declared-only`"
-        return TierPart(name="portable", why=tier.why, enforces=list(_PORTABLE), forbidden=[], cannot=[cannot])
-    held = sorted(ENFORCED)
+    limits = {name: _held(name, tier) for name in CONTROLLERS}
+    enforces, cannot = list(_PORTABLE), [_OTHERS.format("")]
+    held = sorted(ENFORCED) if tier.strong else []
+    if tier.strong:
+        enforces = [*_STRONG, f"forbidden capabilities: {', '.join(held)}"]
+        if seccomp.rules():
+            enforces.append("a forbidden network: no socket to a virtual machine's host (AF_VSOCK), no io_uring")
+        cannot = [_OTHERS.format("other "), *([] if seccomp.rules() else [_NO_FILTER]), _SOCKETS]
     return TierPart(
-        name="strong",
-        why="",
-        enforces=[*_STRONG, f"forbidden capabilities: {', '.join(held)}"],
+        name="strong" if tier.strong else "portable",
+        why=tier.why,
+        enforces=[*enforces, *_limits_held(limits)],
         forbidden=held,
-        cannot=[
-            "any other forbidden capability: such a contract is refused, unless it says `enforcement: declared-only`",
-            "AF_VSOCK: on a virtual machine, sockets to its host are no part of a network namespace",
-        ],
+        limits=limits,
+        cannot=[*cannot, *_limits_open(limits, tier)],
     )
+
+
+def _held(limit: str, tier: Tier) -> Literal["hard", "soft", "none"]:
+    if tier.holds(limit):
+        return "hard"
+    return "soft" if limit in tier.groups or limit in BY_LOOKING else "none"
+
+
+def _limits_held(limits: Mapping[str, str]) -> Iterator[str]:
+    for how, words in (("hard", "by a cgroup that it cannot leave"), ("soft", "which it can pass for a moment")):
+        if names := [name for name in limits if limits[name] == how]:
+            yield f"limits of a contract, {words} ({how} limits): {', '.join(names)}"
+
+
+def _limits_open(limits: Mapping[str, str], tier: Tier) -> Iterator[str]:
+    for name in limits:
+        if limits[name] == "none":
+            why = safe(tier.no_groups.get(name) or tier.why, 200)
+            yield f"a limit of {name} ({why}): refused as well, unless it says so"
 
 
 def versions_part(tier: Tier, textual: str) -> VersionsPart:
@@ -130,13 +165,13 @@ def _soft(which: int) -> int | None:
 
 def limits_part(*, strong: bool) -> LimitsPart:
     """The limits, and how many agents fit into the narrowest of them."""
-    files, mine, pids = _soft(resource.RLIMIT_NOFILE), _soft(resource.RLIMIT_NPROC), _number("/proc/sys/kernel/pid_max")
+    files, mine, pids = descriptors.most(), _soft(resource.RLIMIT_NPROC), _number("/proc/sys/kernel/pid_max")
     running, each = sum(1 for _ in guard.all_processes()), PROCESSES_PER_AGENT[strong]
     if os.getuid() == 0:
         # setrlimit(2): the limit on processes is not enforced for root.
         mine = None
     room = {
-        "open files (ulimit -n)": None if files is None else files - SPARE,
+        OPEN_FILES: descriptors.room(),
         "processes (ulimit -u)": None if mine is None else (mine - running - SPARE) // each,
         "kernel.pid_max": None if pids is None else (pids - running - SPARE) // each,
     }

@@ -33,6 +33,8 @@ class TierPart(Part):
     enforces: list[str]
     forbidden: list[str]
     """Forbidden capabilities that a program is held to."""
+    limits: dict[str, Literal["hard", "soft", "none"]]
+    """By limit of a contract (memory, processes, cpus): whether nobody gets past it, a guardian looks, or neither."""
     cannot: list[str]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,12 @@ def test_a_program_without_a_schema_answers_with_its_exit_and_its_output():
     assert result.evidence[-1] == "output ends: all␛[31m well"
 
 
+def test_of_long_output_the_very_end_is_shown():
+    result, _ = judge(RUN, envelope(derived=True), ended(tail=b"begin" + b"x" * 1500 + b"the last words\n"))
+    assert result.evidence[-1].startswith("output ends: …xxx")
+    assert result.evidence[-1].endswith("xthe last words")
+
+
 @pytest.mark.parametrize("bad", [b"", b"text", b"[1]", b'{"status": 1', b'{"status": "DONE", "x": Infinity}', b"{" * 9])
 def test_exit_0_without_the_report_that_was_asked_for_is_a_violation(bad):
     _, violation = judge(RUN, envelope(), ended(bad))
@@ -63,6 +70,13 @@ def test_a_bad_exit_is_an_error_whatever_was_printed(status, signal, how):
     assert (result.status, result.problems, violation) == ("ERROR", (how,), None)
     result, violation = judge(RUN, envelope(), ended(b"no report", status, signal))
     assert (result.status, result.problems, violation) == ("ERROR", (how,), None)
+
+
+@pytest.mark.parametrize("said", [b"", line()])
+def test_output_that_was_not_kept_is_told_as_evidence(said):
+    end = replace(ended(said), loss="7 bytes of its output are not in the log: No space left on device")
+    result, _ = judge(RUN, envelope(derived=True), end)
+    assert result.evidence[-1] == end.loss
 
 
 @pytest.mark.parametrize("said", ["BLOCKED", "ERROR"])

@@ -12,7 +12,9 @@ from council_tui.domain.contract import (
     Inheritance,
     LifecyclePolicy,
     MemorySlice,
+    ResourceLimits,
     SpawnContext,
+    check_limits,
     check_narrowing,
 )
 from council_tui.domain.errors import Refused
@@ -37,6 +39,49 @@ def test_the_digest_covers_every_family_and_survives_a_round_trip():
     assert again.sha256() == context.sha256()
     other = SpawnContext.model_validate(context_block(task_reference="t_other"))
     assert other.sha256() != context.sha256()
+
+
+def test_a_contract_without_limits_keeps_the_shape_and_the_digest_that_it_always_had():
+    context = SpawnContext.model_validate(context_block())
+    assert "resource_limits" not in context.model_dump(mode="json")
+    assert "resource_limits" not in context.model_dump_json()
+    limited = context.model_copy(update={"resource_limits": ResourceLimits(memory_mb=64)})
+    assert limited.model_dump(mode="json").keys() - context.model_dump(mode="json").keys() == {"resource_limits"}
+    assert limited.sha256() != context.sha256()
+    assert SpawnContext.model_validate(limited.model_dump(mode="json")) == limited
+
+
+@pytest.mark.parametrize(
+    "limits", [{"memory_mb": 3}, {"processes": 0}, {"cpus": 0}, {"cpus": float("inf")}, {"cpu": 1}, {"ceiling": "soft"}]
+)
+def test_a_limit_leaves_room_for_something_and_is_finite(limits):
+    with pytest.raises(ValidationError):
+        ResourceLimits.model_validate(limits)
+
+
+def test_limits_are_told_as_people_read_them():
+    assert ResourceLimits().told() == ""
+    every = ResourceLimits(memory_mb=512, processes=64, cpus=0.5, ceiling="hard")
+    assert every.told() == "512 MiB of memory, 64 processes and threads, 0.5 of a core; hard ceiling"
+    assert ResourceLimits(cpus=2).told() == "2 cores"
+    assert every.names == ("memory", "processes", "cpus")
+
+
+SOME = st.none() | st.integers(1, 9)
+
+
+@given(SOME, SOME, SOME, SOME)
+def test_limits_only_get_narrower_down_the_tree(most, cores, asked, wanted):
+    parent, child = ResourceLimits(processes=most, cpus=cores), ResourceLimits(processes=asked, cpus=wanted)
+    narrower = all(up is None or (own is not None and own <= up) for up, own in ((most, asked), (cores, wanted)))
+    assert (check_limits(parent, child) == []) == narrower
+    assert check_limits(None, child) == []
+
+
+def test_a_hard_ceiling_stays_hard_and_no_limits_at_all_are_wider_than_any():
+    hard = ResourceLimits(memory_mb=64, ceiling="hard")
+    assert [found.field for found in check_limits(hard, ResourceLimits(memory_mb=8))] == ["resource_limits.ceiling"]
+    assert [found.field for found in check_limits(ResourceLimits(memory_mb=64), None)] == ["resource_limits.memory_mb"]
 
 
 @pytest.mark.parametrize("good", ["ENTP", "ENTP-T", "ISFJ-A", "INTJ"])
@@ -208,3 +253,13 @@ def test_a_broken_contract_is_refused_with_field_and_rule():
 )
 def test_only_what_changes_nothing_is_tried_again_by_itself(changes, attempts):
     assert order(**changes).attempts == attempts
+
+
+def test_what_an_order_does_not_limit_is_limited_as_its_parent_is():
+    limits = ResourceLimits(memory_mb=64, processes=8, ceiling="hard")
+    given = {"parent_id": "child:a.1", "parent": None, "parent_task": "t_0", "task": "t_1"}
+    place = {"slice_path": "/s", "spawn_ts": "2026-01-01T00:00:00Z", "limits": limits}
+    assert materialise(order(), **given, **place).resource_limits == limits
+    own = order(context={"resource_limits": {"processes": 4, "cpus": 1}})
+    expected = ResourceLimits(memory_mb=64, processes=4, cpus=1, ceiling="hard")
+    assert materialise(own, **given, **place).resource_limits == expected

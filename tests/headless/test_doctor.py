@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
+from council_tui.domain.errors import CouncilError
 from council_tui.headless import doctor, machine
 from council_tui.headless.lines import schema
 from council_tui.supervisor.limits import Tier, find_tier
@@ -52,11 +53,39 @@ def test_portable_mode_says_why_and_that_it_forbids_nothing(
     assert "declared-only" in shown
 
 
-def test_strong_mode_names_what_it_holds_and_what_it_does_not():
+@pytest.mark.parametrize("rules", [b"", b"a filter"])
+def test_strong_mode_names_what_it_holds_and_what_it_does_not(monkeypatch: pytest.MonkeyPatch, rules: bytes):
+    monkeypatch.setattr(machine.seccomp, "rules", lambda: rules)
     part = machine.tier_part(Tier("strong", "/usr/bin/bwrap"))
     assert part.forbidden == ["network", "write"]
     assert any("hard ceiling" in item for item in part.enforces)
-    assert any("AF_VSOCK" in item for item in part.cannot)
+    assert any("AF_VSOCK" in item for item in part.enforces) is bool(rules)
+    assert any("AF_VSOCK" in item for item in part.cannot) is not bool(rules)
+    assert any("elsewhere than in /run" in item for item in part.cannot)
+
+
+@pytest.mark.parametrize(
+    ("tier", "limits"),
+    [
+        (Tier("portable", "", "no bubblewrap"), {"memory": "soft", "processes": "soft", "cpus": "none"}),
+        (Tier("portable", "", "", {"cpus": "/g"}), {"memory": "soft", "processes": "soft", "cpus": "soft"}),
+        (
+            Tier("strong", "/b", "", {"memory": "/g"}, {"cpus": "busy"}),
+            {"memory": "hard", "processes": "soft", "cpus": "none"},
+        ),
+    ],
+)
+def test_each_limit_is_told_to_be_hard_soft_or_not_held_and_why(tier: Tier, limits: dict[str, str]):
+    part = machine.tier_part(tier)
+    assert part.limits == limits
+    for how in ("hard", "soft"):
+        names = ", ".join(name for name in limits if limits[name] == how)
+        assert [item.rpartition(": ")[2] for item in part.enforces if f"({how} limits)" in item] == (
+            [names] if names else []
+        )
+    open_ones = [item for item in part.cannot if item.startswith("a limit of ")]
+    assert [item.split()[3] for item in open_ones] == [name for name in limits if limits[name] == "none"]
+    assert all("no bubblewrap" in item or "busy" in item for item in open_ones)
 
 
 def test_an_agent_takes_more_processes_in_strong_mode(monkeypatch: pytest.MonkeyPatch):
@@ -116,6 +145,20 @@ def test_a_board_that_cannot_be_read_is_a_problem(cli: Callable[..., Answer], tm
     code, line = told(cli, home)
     assert code == 1
     assert "cannot be read" in line["problems"][0]
+
+
+def test_a_home_on_a_network_file_system_and_a_proc_that_tells_too_little_are_problems(
+    cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def unreadable() -> str:
+        raise CouncilError("cannot read /proc/self/stat: Permission denied; mount it whole")
+
+    monkeypatch.setattr(doctor, "network_file_system", lambda path: "nfs4")
+    monkeypatch.setattr(doctor.guard, "boot_id", unreadable)
+    code, line = told(cli, tmp_path / "home")
+    assert code == 1
+    assert line["problems"][0].startswith("cannot read /proc/self/stat")
+    assert line["problems"][1].endswith("/home lies on a network file system (nfs4); choose another home with --home")
 
 
 def test_a_small_terminal_and_a_locale_without_utf8_are_notes():

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from council_tui.board.home import Home
+from council_tui.containers import seccomp
 from council_tui.containers.sandbox import probe
 from council_tui.domain.errors import Refused
 from council_tui.domain.events import EventKind as K
@@ -49,6 +51,42 @@ def test_a_forbidden_network_is_not_there_and_an_allowed_one_is(home: Path):
         )
     assert played.cards["open"].state == "done"
     assert played.cards["shut"].fail == "error"
+
+
+@strong
+def test_with_a_forbidden_network_no_socket_in_the_file_system_leads_out_either(home: Path):
+    code = """
+import errno, socket, sys
+def how(family, *address):
+    try:
+        socket.socket(family).connect(*address)
+        return "through"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+print(how(socket.AF_UNIX, sys.argv[1]), how(socket.AF_VSOCK, (2, 1)))
+"""
+    path = str(home.parent / "agent.sock")
+    with socket.socket(socket.AF_UNIX) as link:
+        link.bind(path)
+        link.listen()
+        shut, free = child("shut", python(code, path), context=forbid("network")), child("free", python(code, path))
+        played = play(home, plan_of(shut, free))
+    assert played.output("shut").split()[0] == b"ECONNREFUSED"
+    assert played.output("free").split()[0] == b"through"
+    if seccomp.rules():
+        assert played.output("shut").split()[1] == b"EAFNOSUPPORT"
+
+
+@strong
+def test_sockets_of_a_council_whose_home_has_a_long_path_are_out_of_sight_too(tmp_path: Path):
+    home = tmp_path / ("long" * 30)
+    code = "import os, sys; print(os.environ['NOTIFY_SOCKET']); print(*os.listdir(os.path.dirname(sys.argv[1])))"
+    runtime = Home(home).runtime
+    assert home not in runtime.parents
+    played = play(home, plan_of(child("looks", python(code, str(runtime / "council.sock")))))
+    notify, seen = played.output("looks").decode().splitlines()
+    assert notify.startswith(str(runtime))
+    assert sorted(seen.split()) == ["bodies", "slices"]
 
 
 @strong
