@@ -133,6 +133,31 @@ class Board:
         await self._writer.start()
         self.tables = await self._writer.submit(load_tables)
 
+    async def story(self, agent: str) -> list[tuple[EventKind, dict[str, Any]]]:
+        """What happened to one agent, in order, from the journal."""
+
+        def read(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+            return connection.execute(
+                "SELECT kind, data FROM journal WHERE agent = ? ORDER BY seq", (agent,)
+            ).fetchall()
+
+        return [(EventKind(kind), json.loads(data)) for kind, data in await self._writer.submit(read)]
+
+    async def newest(self, *kinds: EventKind) -> Event | None:
+        """The newest event of one of these kinds, or of any."""
+        where = f" WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+
+        def read(connection: sqlite3.Connection) -> tuple[Any, ...] | None:
+            found = connection.execute(f"SELECT * FROM journal{where} ORDER BY seq DESC LIMIT 1", [*map(str, kinds)])
+            row: tuple[Any, ...] | None = found.fetchone()
+            return row
+
+        row = await self._writer.submit(read)
+        if row is None:
+            return None
+        seq, at, kind, agent, card, run, data = row
+        return Event(seq, at, EventKind(kind), agent, card, run, json.loads(data))
+
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event, in order, as soon as it is decided."""
         self._listeners.append(listener)

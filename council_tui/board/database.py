@@ -1,7 +1,8 @@
 """One writer thread per SQLite file, with group commit; whoever reads opens the file read-only.
 
 Why a thread of our own: a hop through a generic executor costs more than the insert, and one fsync can
-carry everything that arrived while the last one ran.
+carry everything that arrived while the last one ran. A disk that is full and a file that a backup tool has
+locked pass by themselves, so the thread waits them out while the fleet goes on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import aiosqlite
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MAX_BATCH = 512
+PATIENCE_SECONDS = 30.0
+"""How long a full disk or somebody else's lock is waited out before what is queued fails."""
+OPENING_SECONDS = 10.0
+"""The same before the file is open: somebody waits in front of it."""
+_PAUSES = (0.05, 1.0)
+"""Shortest and longest pause between two attempts, in seconds."""
+_BUSY_SECONDS = 0.2
+"""That SQLite itself waits for a lock in one attempt."""
+_PASSING = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
+# A quota that is spent, and no room for the index that readers of a WAL share.
+_PASSING_IN_FULL = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 
 class _Job:
@@ -36,11 +49,29 @@ class _Job:
         self.error: BaseException | None = None
 
 
+def _code(error: Exception) -> int:
+    """SQLite's extended result code, or 0; an error of the module itself has none."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code
+
+
 def _unusable(path: Path, error: Exception) -> str:
     # Of SQLite's errors only the bare DatabaseError is about what is in the file: no database, or malformed.
     if type(error) is sqlite3.DatabaseError:
         return f"{path} is damaged: {error}; restore it from a copy, or move it away to begin anew"
-    return f"cannot write {path}: {error}"
+    if _code(error) & 0xFF == sqlite3.SQLITE_BUSY:
+        return f"{path} is locked by another program, perhaps a backup; wait until it has ended, then start again"
+    return f"cannot write {path}: {error}{'; make room there, then start again' if _passes(error) else ''}"
+
+
+def _given_up(path: Path, error: Exception) -> str:
+    what = "end what locks it" if _code(error) & 0xFF == sqlite3.SQLITE_BUSY else "make room there"
+    return f"{path} could not be written for {PATIENCE_SECONDS:g} s: {error}; {what}, then start again"
+
+
+def _passes(error: Exception) -> bool:
+    """Whether it may be gone at the next attempt. A failed fsync is not: what it had to keep may be lost."""
+    return _code(error) & 0xFF in _PASSING or _code(error) in _PASSING_IN_FULL
 
 
 def _settle(jobs: list[_Job]) -> None:
@@ -63,6 +94,8 @@ class Writer:
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"writer-{path.name}", daemon=True)
         self._ready: asyncio.Future[None] | None = None
+        self._waited = 0.0
+        """Seconds that were spent on pauses since something could be written last."""
 
     async def start(self) -> None:
         """Open the file, create its tables and begin to take work."""
@@ -86,14 +119,29 @@ class Writer:
             self._queue.put(None)
             await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
+    def _opened(self) -> sqlite3.Connection:
+        while True:
+            try:
+                connection = self._open()
+            except sqlite3.Error as error:
+                if not self._another(error, OPENING_SECONDS):
+                    raise
+            else:
+                self._waited = 0.0
+                return connection
+
     def _open(self) -> sqlite3.Connection:
         # SQLite gives its side files the mode of this one.
-        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=True)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.executescript(self._schema)
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.executescript(self._schema)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _run(self) -> None:
@@ -102,7 +150,7 @@ class Writer:
             return
         loop = ready.get_loop()
         try:
-            connection = self._open()
+            connection = self._opened()
         except (sqlite3.Error, OSError) as error:
             failure = HomeUnusable(_unusable(self._path, error))
             loop.call_soon_threadsafe(ready.set_exception, failure)
@@ -125,15 +173,39 @@ class Writer:
                     jobs[0].loop.call_soon_threadsafe(_settle, jobs)
         connection.close()
 
+    def _another(self, error: Exception, patience: float) -> bool:
+        """Whether to try again, by now after a pause: only what passes by itself, and not for ever."""
+        if not _passes(error) or self._waited >= patience:
+            return False
+        shortest, longest = _PAUSES
+        pause = min(max(self._waited, shortest), longest)
+        time.sleep(pause)
+        self._waited += pause
+        return True
+
+    def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+        """Commit these together, with patience; once that is over, the next ones get one attempt each."""
+        while (error := self._try(connection, jobs)) is not None:
+            if not self._another(error, PATIENCE_SECONDS):
+                failure = HomeUnusable(_given_up(self._path, error)) if _passes(error) else error
+                for job in jobs:
+                    job.error = job.error or failure
+                return
+        self._waited = 0.0
+
     @staticmethod
-    def _commit(connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+    def _try(connection: sqlite3.Connection, jobs: list[_Job]) -> sqlite3.Error | None:
+        """One transaction; what kept it from being committed."""
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
+                job.error = None
                 connection.execute("SAVEPOINT job")
                 try:
                     job.result = job.work(connection)
                 except Exception as error:
+                    if _passes(error):
+                        raise
                     connection.execute("ROLLBACK TO job")
                     job.error = error
                 connection.execute("RELEASE job")
@@ -141,8 +213,8 @@ class Writer:
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            for job in jobs:
-                job.error = job.error or error
+            return error
+        return None
 
 
 def read_only_uri(path: Path) -> str:

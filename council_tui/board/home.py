@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -21,6 +22,12 @@ _SOCKET_ROOM = len("/bodies/r_0123456789a")
 """Bytes of the longest socket's name below the runtime directory."""
 _SOCKET_LIMIT = 108
 """Bytes of sun_path, the closing zero included (unix(7))."""
+_MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "lustre", "beegfs", "gpfs"}
+    | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "gcsfuse", "davfs")}
+)
+"""Types of file systems (proc_pid_mountinfo(5)) that another machine may change under us."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,11 @@ class Home:
     def ledger(self) -> Path:
         """The ledger's database."""
         return self.root / "ledger.db"
+
+    @property
+    def plan(self) -> Path:
+        """The plan of the newest fleet, as it was taken in."""
+        return self.root / "plan.json"
 
     @property
     def keys(self) -> Path:
@@ -74,6 +86,11 @@ class Home:
         return self.runtime / "beats.sock"
 
     @property
+    def nursery(self) -> Path:
+        """Where the process that starts runners waits for the next supervisor."""
+        return self.runtime / "nursery.sock"
+
+    @property
     def slices(self) -> Path:
         """Memory slices, one directory for each run."""
         return self.runtime / "slices"
@@ -90,6 +107,11 @@ class Home:
             raise HomeUnusable(f"{self.runtime} is too long a path for a socket; set TMPDIR to a shorter one")
         try:
             _take_root(self.root)
+            if kind := network_file_system(self.root):
+                raise HomeUnusable(
+                    f"{self.root} lies on a network file system ({kind}), on which locks and databases do not hold; "
+                    "choose a home on a disk of this machine with --home"
+                )
             for path in (self.keys, self.logs, self.reports):
                 _private(path, "choose another home with --home")
             way_out = "set TMPDIR to a place of your own"
@@ -98,9 +120,7 @@ class Home:
             for path in (self.runtime, self.slices, self.bodies):
                 _private(path, way_out)
         except OSError as error:
-            raise HomeUnusable(
-                f"cannot use {self.root} as home: {error.strerror}; choose another with --home"
-            ) from None
+            raise cannot_use(self.root, error) from None
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise HomeUnusable(f"cannot write to {self.root}; choose another home with --home")
 
@@ -114,6 +134,48 @@ class Home:
         with contextlib.suppress(FileNotFoundError):
             if not any(self.slices.iterdir()):
                 shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+def ordinary(path: Path, last: int | None = None) -> bytes:
+    """What an ordinary file holds, or its last so many bytes.
+
+    Raises OSError, also for anything else in its place: a FIFO there would keep us waiting for who never writes.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+        if last is not None:
+            file.seek(max(0, os.fstat(fd).st_size - last))
+        return file.read()
+
+
+def cannot_use(root: Path, error: OSError) -> HomeUnusable:
+    """What a person can do about a home that could not be taken; the error says what went wrong."""
+    where = f" ({error.filename})" if error.filename and str(error.filename) != str(root) else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HomeUnusable(
+            f"cannot use {root} as home: {error.strerror}{where}; make room on its disk, or choose another with --home"
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+        return HomeUnusable(f"this machine has no more to give: {error.strerror}; end something, then start again")
+    return HomeUnusable(f"cannot use {root} as home: {error.strerror}{where}; choose another with --home")
+
+
+def network_file_system(path: Path) -> str:
+    """The type of the file system that `path` lies on, if it is one of other machines; else empty."""
+    try:
+        where = path.stat().st_dev
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return ""
+    number = f"{os.major(where)}:{os.minor(where)}"
+    for line in lines:
+        place, _, rest = line.partition(" - ")
+        kind = rest.partition(" ")[0]
+        if kind in _NETWORK and number in place.split(" ")[:3]:
+            return kind
+    return ""
 
 
 def _nameable(root: Path) -> None:
@@ -161,6 +223,26 @@ def _private(path: Path, way_out: str) -> None:
             os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
         os.close(fd)
+
+
+def _pids() -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    return []
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    """Whether a process of ours has this file open (proc_pid_fd(5))."""
+    try:
+        there = path.stat()
+        fds = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{fd}"), there):
+                return True
+    return False
 
 
 def _home_at(path: str | Path) -> Home:
@@ -212,8 +294,14 @@ class OwnerLock:
         if not self._is_at(file):
             self.release()
             raise HomeUnusable(f"{self._path} was replaced by someone at this moment; try again")
-        os.ftruncate(file, 0)
-        os.write(file, f"{os.getpid()}\n".encode())
+        try:
+            os.ftruncate(file, 0)
+            os.write(file, f"{os.getpid()}\n".encode())
+        except OSError as error:
+            self.release()
+            raise HomeUnusable(
+                f"cannot write {self._path}: {error.strerror}; make room there, then start again"
+            ) from None
         return True
 
     def _lock(self, path: Path, flags: int) -> int | None:
@@ -240,11 +328,14 @@ class OwnerLock:
             return False
 
     def owner(self) -> int | None:
-        """The pid that the owner wrote, for messages only."""
+        """The pid that the owner wrote, for messages only; where it is gone, of a process that has the lock open."""
         try:
-            return int(self._path.read_text(encoding="ascii").strip())
+            written = int(ordinary(self._path).decode("ascii").strip())
         except (OSError, ValueError):
-            return None
+            written = None
+        if written is not None and os.path.exists(f"/proc/{written}"):
+            return written
+        return next((pid for pid in _pids() if _has_open(pid, self._path)), written)
 
     def held(self) -> int | None:
         """The pid of the process that owns the home at this moment, or None; takes nothing itself.

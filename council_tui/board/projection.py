@@ -4,97 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from council_tui.board.rows import Agent, Card, Row, Run
 from council_tui.domain.card import OWNED_STATES, CardState, check_move
 from council_tui.domain.errors import IllegalMove, StaleRun
 from council_tui.domain.events import Event, EventKind
+from council_tui.domain.heartbeat import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = ["Agent", "Card", "Row", "Run", "Tables"]
+
 K = EventKind
-
-
-@dataclass
-class Card:
-    """A card as the board knows it. `run` is the fencing token of the attempt that owns it."""
-
-    id: str
-    title: str
-    plan_id: str
-    kind: str
-    parent_agent: str
-    parent_card: str | None
-    created: str
-    state: CardState = CardState.BACKLOG
-    version: int = 0
-    run: str | None = None
-    agent: str | None = None
-    claim: str | None = None
-    lease_seconds: float | None = None
-    """How long the claim holds after its last beat; None while nobody has claimed it."""
-    attempt: int = 0
-    attempts: int = 1
-    after: list[str] = field(default_factory=list)
-    """Plan ids of the cards that must be done first."""
-    priority: int = 0
-    labels: list[str] = field(default_factory=list)
-    block: str | None = None
-    fail: str | None = None
-    reason: str = ""
-    findings: int = 0
-    entry: int | None = None
-    moved: str = ""
-    order: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] = field(default_factory=dict)
-    comments: list[dict[str, str]] = field(default_factory=list)
-
-
-@dataclass
-class Run:
-    """One attempt at a card."""
-
-    id: str
-    card: str
-    agent: str
-    attempt: int
-    started: str
-    version: int = 0
-    ended: str | None = None
-    outcome: str | None = None
-    """done, or a fail or block kind."""
-    reason: str = ""
-    exit_status: int | None = None
-    signal: int | None = None
-    pid: int | None = None
-    start_time: int | None = None
-    boot_id: str = ""
-    body_pid: int | None = None
-    slice: str = ""
-    contract: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Agent:
-    """An agent as the board knows it; its heartbeat lives in memory only."""
-
-    name: str
-    label: str
-    kind: str
-    parent: str | None
-    run: str
-    card: str | None
-    started: str
-    version: int = 0
-    phase: str = "starting"
-    key_id: str = ""
-    enforcement: str = ""
-    status: str = ""
-    ended: bool = False
-
-
-Row = Card | Run | Agent
 
 _CARD_STATES: dict[EventKind, CardState] = {
     K.CARD_READY: CardState.READY,
@@ -105,6 +28,7 @@ _CARD_STATES: dict[EventKind, CardState] = {
     K.CARD_FAILED: CardState.FAILED,
     K.CARD_BLOCKED: CardState.BLOCKED,
     K.CARD_RETRY: CardState.BLOCKED,
+    K.RATE_LIMITED: CardState.BLOCKED,
     K.CARD_ARCHIVED: CardState.ARCHIVED,
 }
 _FENCED = frozenset({K.CLAIMED, K.ACKNOWLEDGED, K.RETURNED, K.CARD_DONE, K.REPORTED, K.VERIFIED})
@@ -123,12 +47,29 @@ _PHASES: dict[EventKind, str] = {
     K.HELD: "held",
     K.FROZEN: "frozen",
     K.THAWED: "running",
+    K.UNKILLABLE: "reaping",
     K.EXPIRED: "expired",
     K.CANCELLED: "cancelled",
     K.SLICE_BREACHED: "slice breached",
+    K.LIMIT_BREACHED: "limit breached",
     K.PROTOCOL_VIOLATION: "protocol violation",
     K.REAPED: "reaped",
 }
+
+
+_STANDINGS: dict[EventKind, Standing] = {
+    K.ACKNOWLEDGED: Standing.ALIVE,
+    K.BEAT_LATE: Standing.LATE,
+    K.BEAT_BACK: Standing.ALIVE,
+    K.STALLED: Standing.STALLED,
+    K.GOING_ON: Standing.ALIVE,
+    K.RETURNED: Standing.ALIVE,
+    K.UNKILLABLE: Standing.SILENT,
+    K.REAPED: Standing.DEAD,
+    K.AGENT_ENDED: Standing.DEAD,
+}
+_ORPHANS = {"silent": Standing.SILENT, "process_gone": Standing.DEAD}
+"""How an orphan stands, by the cause."""
 
 
 @dataclass
@@ -221,16 +162,13 @@ class Tables:
         found = self.agents.get(event.agent)
         if found is None:
             return None
-        if event.kind in _PHASES:
-            found.phase = _PHASES[event.kind]
-        elif event.kind is K.AGENT_ENDED:
-            found.ended = True
-        elif event.kind is K.STATUS:
-            found.status = str(event.data.get("text", ""))
-        else:
+        change = _AGENT_CHANGES.get(event.kind)
+        if change is None and event.kind not in _PHASES and event.kind not in _STANDINGS:
             return None
-        if event.kind is K.HELLO:
-            found.key_id = _key_id(event.data.get("public_key"))
+        found.phase = _PHASES.get(event.kind, found.phase)
+        found.standing = _STANDINGS.get(event.kind, found.standing)
+        if change is not None:
+            change(found, event)
         return found
 
 
@@ -318,11 +256,28 @@ def _card_failed(card: Card, event: Event) -> None:
 def _card_retry(card: Card, event: Event) -> None:
     card.block, card.fail = "transient", None
     card.reason = f"attempt {event.data['attempt']} failed, next in {event.data['delay_seconds']:g} s"
+    if "why" in event.data:
+        card.reason += f": {event.data['why']}"
+
+
+def _card_limited(card: Card, event: Event) -> None:
+    card.block, card.fail = "transient", None
+    card.attempt, card.limited = card.attempt - 1, event.data["times"]
+    card.reason = f"rate limited, next try at {event.data['until']}"
 
 
 def _card_ready(card: Card, event: Event) -> None:
+    card.attempt -= bool(event.data.get("uncounted"))
     card.block = card.fail = None
     card.reason = ""
+
+
+def _card_recovered(card: Card, event: Event) -> None:
+    card.crashes += bool(event.data.get("crash") and event.data.get("what") in ("taken_back", "quarantined"))
+
+
+def _card_adopted(card: Card, event: Event) -> None:
+    card.parent_agent, card.parent_card = event.data["parent_agent"], event.data["parent_card"]
 
 
 def _comment(card: Card, event: Event) -> None:
@@ -337,13 +292,49 @@ _CARD_CHANGES: dict[EventKind, Callable[[Card, Event], None]] = {
     K.CARD_BLOCKED: _card_blocked,
     K.CARD_FAILED: _card_failed,
     K.CARD_RETRY: _card_retry,
+    K.RATE_LIMITED: _card_limited,
     K.CARD_READY: _card_ready,
+    K.CARD_ADOPTED: _card_adopted,
     K.COMMENT: _comment,
+    K.RECOVERED: _card_recovered,
+}
+
+
+def _agent_greeted(agent: Agent, event: Event) -> None:
+    agent.key_id = _key_id(event.data.get("public_key"))
+
+
+def _agent_orphaned(agent: Agent, event: Event) -> None:
+    agent.standing = _ORPHANS.get(event.data.get("cause", ""), agent.standing)
+
+
+def _agent_ended(agent: Agent, event: Event) -> None:
+    agent.ended = True
+
+
+def _agent_said(agent: Agent, event: Event) -> None:
+    agent.status = str(event.data.get("text", ""))
+
+
+def _agent_granted(agent: Agent, event: Event) -> None:
+    agent.swarms[event.data["swarm"]] = event.data
+
+
+_AGENT_CHANGES: dict[EventKind, Callable[[Agent, Event], None]] = {
+    K.HELLO: _agent_greeted,
+    K.ORPHANED: _agent_orphaned,
+    K.AGENT_ENDED: _agent_ended,
+    K.STATUS: _agent_said,
+    K.SWARM_GRANTED: _agent_granted,
 }
 
 
 def _run_body(run: Run, event: Event) -> None:
     run.body_pid = event.data["pid"]
+
+
+def _run_acknowledged(run: Run, event: Event) -> None:
+    run.acknowledged = event.at
 
 
 def _run_returned(run: Run, event: Event) -> None:
@@ -352,6 +343,10 @@ def _run_returned(run: Run, event: Event) -> None:
 
 def _run_reaped(run: Run, event: Event) -> None:
     run.exit_status, run.signal = event.data.get("exit_status"), event.data.get("signal")
+
+
+def _run_unkillable(run: Run, event: Event) -> None:
+    run.reason = event.data["reason"]
 
 
 def _run_over(outcome_key: str | None) -> Callable[[Run, Event], None]:
@@ -364,8 +359,10 @@ def _run_over(outcome_key: str | None) -> Callable[[Run, Event], None]:
 
 
 _RUN_CHANGES: dict[EventKind, Callable[[Run, Event], None]] = {
+    K.ACKNOWLEDGED: _run_acknowledged,
     K.BODY_STARTED: _run_body,
     K.RETURNED: _run_returned,
+    K.UNKILLABLE: _run_unkillable,
     K.REAPED: _run_reaped,
     K.CARD_DONE: _run_over(None),
     K.CARD_FAILED: _run_over("fail"),

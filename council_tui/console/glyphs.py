@@ -16,6 +16,7 @@ Part = tuple[str, str]
 TONES: dict[str, str] = {
     "alive": "p-alive",
     "late": "p-late",
+    "stalled": "p-late",
     "offered": "p-quiet",
     "orphan": "p-bad",
     "failed": "p-bad",
@@ -31,7 +32,7 @@ TONES: dict[str, str] = {
 }
 """The component class of every health and every tone of an event."""
 
-ATTENTION = frozenset({"late", "orphan", "failed", "held", "waiting", "frozen"})
+ATTENTION = frozenset({"late", "stalled", "orphan", "failed", "held", "waiting", "frozen"})
 """Healths that a person should look at."""
 
 
@@ -94,6 +95,7 @@ UNICODE = Glyphs(
     health={
         "alive": "●",
         "late": "◐",
+        "stalled": "◌",
         "offered": "○",
         "orphan": "✗",
         "failed": "✗",
@@ -124,6 +126,7 @@ ASCII = Glyphs(
     health={
         "alive": "*",
         "late": "~",
+        "stalled": "z",
         "offered": "o",
         "orphan": "x",
         "failed": "x",

@@ -1,4 +1,4 @@
-"""The end of a fleet: report, offices, audit, ledger, and the ending that weighs them all.
+"""The end of a fleet: drain, report, offices, audit, ledger, and the ending that weighs them all.
 
 Whatever goes wrong on the way is told in the ending and keeps nothing after it from being done.
 """
@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from council_tui.board.board import Draft
+from council_tui.domain.card import BlockKind, CardState, FailKind
 from council_tui.domain.errors import CouncilError
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import PARENTS
@@ -19,11 +20,13 @@ from council_tui.domain.wire import MAX_MESSAGE
 from council_tui.fleet.outcome import Ending, ending
 from council_tui.ledger.verdicts import BadEntry
 from council_tui.runner.report import MOST, brief
-from council_tui.supervisor.audit import audit
+from council_tui.supervisor.audit import audited
+from council_tui.supervisor.unkillable import over
 
 if TYPE_CHECKING:
     from council_tui.board.projection import Card
     from council_tui.fleet.fleet import Fleet
+    from council_tui.supervisor.seat import Seat
     from council_tui.supervisor.supervisor import Supervisor
 
 OFFICE_PATIENCE = 60.0
@@ -33,8 +36,50 @@ REPORT_BYTES = MAX_MESSAGE // 8
 """Bytes of facts that a report is made of: as Markdown, escaped, they still fit into one message."""
 
 
+def _children(fleet: Fleet) -> list[Seat]:
+    return [seat for seat in fleet.sup.seats.values() if seat.kind not in PARENTS]
+
+
+def stop_all(fleet: Fleet, reason: str, block: str | None) -> None:
+    """End what runs and close what waits; without a `block` for what waits nothing starts any more."""
+    fleet.draining = fleet.draining or block is None
+    for card in list(fleet.sup.board.tables.cards.values()):
+        waits = card.state in (CardState.BACKLOG, CardState.READY) or card.block == BlockKind.TRANSIENT
+        if card.kind == "office" or not waits or card.id in fleet.starting:
+            continue
+        if block is not None and card.state is not CardState.BLOCKED:
+            fleet.block(card.id, block, reason)
+        else:
+            fleet.fail(card.id, FailKind.CANCELLED, reason)
+    _cancel(fleet, reason)
+
+
+def _cancel(fleet: Fleet, reason: str) -> None:
+    for seat in _children(fleet):
+        fleet.sup.background(fleet.sup.signal(seat, Signal.CANCELLED, {"reason": reason}))
+
+
+async def drain(fleet: Fleet, reason: str, *, interrupted: bool) -> int:
+    """Reap every child, leaves first, and wait for the proof; how many there were.
+
+    What SIGKILL does not end is left behind after a full attempt, with its claim; the audit names it.
+    """
+    fleet.interrupted = fleet.interrupted or interrupted
+    living = len(_children(fleet))
+    stop_all(fleet, reason, None)
+    while fleet.starting:
+        await fleet.changed(0.2)
+    _cancel(fleet, reason)
+    for seat in _children(fleet):
+        await over(seat)
+    # A card that a parent made while it was being ended waits for nobody.
+    stop_all(fleet, reason, None)
+    return living
+
+
 async def finish(fleet: Fleet, fault: str = "") -> Ending:
     """Report, close the offices, audit, verify the ledger, and weigh it all. `fault`: what broke before."""
+    fleet.keeps_offices = False
     sup = fleet.sup
     report: str | None = None
     if fleet.plan is not None and not fault:
@@ -43,7 +88,12 @@ async def finish(fleet: Fleet, fault: str = "") -> Ending:
         except Exception as error:
             fault = f"the report could not be written: {_words(error)}"
     await _close_offices(sup)
-    facts, ledger = audit(sup), await _check_ledger(sup)
+    facts: dict[str, Any] = {}
+    try:
+        facts = await audited(sup)
+    except OSError as error:
+        fault = fault or f"this machine had no room for the audit: {_words(error)}"
+    ledger = await _check_ledger(sup)
 
     def weigh() -> Ending:
         return ending(
@@ -72,8 +122,8 @@ def _words(error: BaseException) -> str:
 
 
 async def _check_ledger(sup: Supervisor) -> dict[str, Any]:
-    checked = await sup.ledger.audit()
-    await sup.remember()
+    checked = await sup.authority.ledger.audit()
+    await sup.authority.remember()
     return {"size": checked.size, "root": checked.root, "verdict": str(checked.verdict)}
 
 
@@ -91,7 +141,7 @@ async def _close_offices(sup: Supervisor) -> None:
         if not seat.ended.is_set():
             sup.background(sup.signal(seat, Signal.CANCELLED, {"reason": "the office did not close"}))
     for seat in offices:
-        await seat.ended.wait()
+        await over(seat)
 
 
 async def _report(fleet: Fleet) -> str | None:
@@ -102,7 +152,7 @@ async def _report(fleet: Fleet) -> str | None:
     answer = await seat.peer.call("render", _facts(fleet), RENDER_PATIENCE)
     raw = str(answer["entry"])
     try:
-        entry = await sup.ledger.append(raw.encode())
+        entry = await sup.authority.ledger.append(raw.encode())
     except BadEntry:
         seat.peer.notify("withdraw", {"entry": raw})
         raise

@@ -20,6 +20,10 @@ DRAIN = 64
 
 STATUS_SECONDS = 1.0
 """Between two lines of status of one body that are handed on."""
+EXTEND = "EXTEND_TIMEOUT_USEC"
+_BEATS = ("WATCHDOG", EXTEND)
+_MOST_SECONDS = 30 * 86400
+"""That a body may ask for; its contract gives it less."""
 _TRIES = 5
 _AGAIN_SECONDS = 0.02
 
@@ -31,28 +35,32 @@ class BeatSender:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._path = path
         self._run = run
-        self._token = token
+        self.token = token
         self._seq = 0
         self._loop = asyncio.get_running_loop()
         self.slice_used = 0
+        self.idle: Callable[[], float] | None = None
+        """For how many seconds the body has not moved; None while there is none to watch."""
         self.last = self._loop.time()
         """When the last beat was due to go out, on this loop's clock; before the first, when it began."""
 
-    def beat(self, late_ms: int = 0) -> None:
-        """One beat; `late_ms` is how late this process got to it, in milliseconds."""
+    def beat(self, late_ms: int = 0, extend: float = 0.0) -> None:
+        """One beat. `late_ms`: how late this process got to it; `extend`: seconds that the next one may take."""
         self._seq += 1
         self.last = self._loop.time()
-        datagram = notify(
-            {
-                "WATCHDOG": 1,
-                "X_COUNCIL_RUN": self._run,
-                "X_COUNCIL_TOKEN": self._token,
-                "X_COUNCIL_SEQ": self._seq,
-                "X_COUNCIL_LATE_MS": late_ms,
-                "X_COUNCIL_SLICE": self.slice_used,
-            }
-        )
-        self._send(datagram, _TRIES)
+        fields: dict[str, str | int] = {
+            "WATCHDOG": 1,
+            "X_COUNCIL_RUN": self._run,
+            "X_COUNCIL_TOKEN": self.token,
+            "X_COUNCIL_SEQ": self._seq,
+            "X_COUNCIL_LATE_MS": late_ms,
+            "X_COUNCIL_SLICE": self.slice_used,
+        }
+        if self.idle is not None:
+            fields["X_COUNCIL_IDLE_MS"] = int(self.idle() * 1000)
+        if extend:
+            fields["X_COUNCIL_EXTEND_MS"] = int(extend * 1000)
+        self._send(notify(fields), _TRIES)
 
     def _send(self, datagram: bytes, tries: int) -> None:
         try:
@@ -92,10 +100,17 @@ def receive(sock: socket.socket) -> dict[str, str] | None:
     return parse_notify(data)
 
 
+def asked_seconds(fields: dict[str, str]) -> float:
+    """For how many seconds a body asks; 0 when it does not."""
+    text = fields.get(EXTEND, "")
+    return min(int(text) / 1e6, _MOST_SECONDS) if text.isascii() and text.isdigit() and len(text) < 20 else 0.0
+
+
 class BodyBeats:
     """The NOTIFY_SOCKET of one body, which may send as much as it likes: it is heard as often as anyone needs.
 
-    A beat is handed on with each look, of lines of status only the newest, one a second.
+    A beat is handed on with each look, and the time that it asks for (EXTEND_TIMEOUT_USEC, sd_notify(3)); of
+    lines of status only the newest, one a second.
     """
 
     def __init__(self, path: str, heard: Callable[[dict[str, str]], None]) -> None:
@@ -116,19 +131,19 @@ class BodyBeats:
         self._loop.add_reader(self._socket, self._ready)
 
     def _ready(self) -> None:
-        beat: str | None = None
+        beat: dict[str, str] = {}
         for _ in range(DRAIN):
             fields = receive(self._socket)
             if fields is None:
                 break
-            beat = fields.get("WATCHDOG", beat)
+            beat |= {key: fields[key] for key in _BEATS if key in fields}
             self._status = fields.get("STATUS") or self._status
         else:
             # A flood: what is not read stays in the kernel's queue, and that is short.
             self._loop.remove_reader(self._socket)
             self._timers["pause"] = self._loop.call_later(_AGAIN_SECONDS, self._listen)
-        if beat is not None:
-            self._heard({"WATCHDOG": beat})
+        if beat:
+            self._heard(beat)
         if self._status is not None and "status" not in self._timers:
             self._tell()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from council_tui.domain.errors import CouncilError
-from council_tui.domain.heartbeat import Pulse, pulse
+from council_tui.domain.heartbeat import Standing, standing
 from council_tui.domain.lifecycle import Phase
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def due(seat: Seat, now: float) -> bool:
     state = seat.state
     if seat.asked or seat.peer is None or state.phase not in _BEATING or state.last_beat is None:
         return False
-    return pulse(now, state.last_beat, state.timing.interval) is not Pulse.ALIVE
+    return standing(now - state.last_beat, state.timing.interval) is not Standing.ALIVE
 
 
 async def ask(seat: Seat, clock: Callable[[], float]) -> None:

@@ -106,10 +106,11 @@ async def test_whoever_changed_a_row_behind_our_back_is_found_out(board, path):
     assert rows(path, "SELECT count(*) FROM journal") == [(1,)], "event and row are one transaction"
 
 
-async def test_a_full_disk_is_noticed_and_undoes_the_whole_append(board, path):
+async def test_a_full_disk_is_noticed_and_undoes_the_whole_append(board, path, monkeypatch):
+    monkeypatch.setattr("council_tui.board.database.PATIENCE_SECONDS", 0)
     await board.append(created("a"))
     await board._writer.submit(lambda db: db.execute("PRAGMA max_page_count = 1").fetchone())
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(HomeUnusable, match=r"board\.db could not be written for 0 s: .* full; make room there"):
         await board.append(created("b", title="x" * 100_000))
     assert "full" in str(board.failure)
     assert rows(path, "SELECT id FROM cards") == [("a",)]

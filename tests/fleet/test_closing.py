@@ -42,7 +42,8 @@ async def test_a_report_that_cannot_be_written_is_told_and_keeps_nothing_else_fr
     assert ended.data["reason"] == end.reason
 
 
-async def test_a_full_disk_ends_a_fleet_at_once_and_its_first_error_is_the_reason(home):
+async def test_a_full_disk_ends_a_fleet_at_once_and_its_first_error_is_the_reason(home, monkeypatch):
+    monkeypatch.setattr("council_tui.board.database.PATIENCE_SECONDS", 0)
     async with Stage(
         home, plan_of(child("one", "trap '' TERM; sleep 600; sleep 600"), child("two", "sleep 600"))
     ) as stage:
@@ -59,7 +60,7 @@ async def test_a_full_disk_ends_a_fleet_at_once_and_its_first_error_is_the_reaso
         assert stage.sup.seats == {}
     assert gone(body)
     assert (end.exit, end.cards) == (70, {"failed": 2})
-    assert end.reason == "OperationalError: database or disk is full"
+    assert "board.db could not be written for 0 s: database or disk is full; make room there" in end.reason
     assert not any(end.audit.values())
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council_tui.board.projection import Card
-from council_tui.domain.card import BlockKind, CardState, FailKind
-from council_tui.fleet.dispatch import look, may_retry, retry_delay, unfinished
+from council_tui.domain.card import BlockKind, CardState
+from council_tui.fleet.dispatch import look, unfinished
 from council_tui.fleet.plan import Limits
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -42,17 +42,27 @@ def boards(draw):
     return found, busy
 
 
-LIMITS = st.builds(Limits, st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
+LIMITS = st.builds(Limits, *(st.integers(1, most) for most in (4, 3, 3, 12, 6)))
+BIRTHS = st.dictionaries(st.sampled_from(PARENTS), st.integers(1, 8))
+HELD = st.sampled_from(["", "dispatch is paused"])
 
 
 def living(cards, busy):
     return [(cards[name].kind, cards[name].parent_agent) for name in sorted(busy)]
 
 
-@given(boards(), LIMITS, st.booleans())
-def test_no_look_at_any_board_breaks_a_rule(found, limits, paused):
+def most_births(limits):
+    """In all and below one parent, within a minute."""
+    return (
+        max(limits.births_per_minute, limits.concurrency + limits.microsharks),
+        max(limits.births_per_parent, limits.children_per_parent),
+    )
+
+
+@given(boards(), LIMITS, BIRTHS, HELD)
+def test_no_look_at_any_board_breaks_a_rule(found, limits, births, held):
     cards, busy = found
-    turn = look(cards, living(cards, busy), set(busy), limits, paused=paused)
+    turn = look(cards, living(cards, busy), set(busy), limits, births=births, held=held)
     by_name = {one.plan_id: one for one in cards.values() if one.kind != "office"}
     blocked = [name for name, _ in turn.blocked]
     for name in (*turn.ready, *turn.start, *blocked):
@@ -65,32 +75,48 @@ def test_no_look_at_any_board_breaks_a_rule(found, limits, paused):
     for name in turn.start:
         assert cards[name].state is CardState.READY or name in turn.ready
     assert not set(blocked) & set(turn.ready)
-    if paused:
+    if held:
         assert turn.start == []
+        assert set(turn.waits.values()) <= {held}
     now = living(cards, busy)
     before, after = Counter(kind for kind, _ in now), Counter(cards[name].kind for name in turn.start)
     for kind, limit in (("child", limits.concurrency), ("microshark", limits.microsharks)):
         assert after[kind] <= max(0, limit - before[kind])
     below, more = Counter(parent for _, parent in now), Counter(cards[name].parent_agent for name in turn.start)
+    in_all, below_one = most_births(limits)
+    assert len(turn.start) <= max(0, in_all - sum(births.values()))
     for parent, number in more.items():
         assert number <= max(0, limits.children_per_parent - below[parent])
+        assert number <= max(0, below_one - births.get(parent, 0))
 
 
-@given(boards(), LIMITS)
-def test_what_could_start_and_does_not_is_kept_by_a_limit(found, limits):
+@given(boards(), LIMITS, BIRTHS)
+def test_what_could_start_and_does_not_is_kept_by_a_limit_that_is_named(found, limits, births):
     cards, busy = found
-    turn = look(cards, living(cards, busy), set(busy), limits, paused=False)
+    turn = look(cards, living(cards, busy), set(busy), limits, births=births)
+    in_all, below_one = most_births(limits)
     now = living(cards, busy) + [(cards[name].kind, cards[name].parent_agent) for name in turn.start]
     kinds, parents = Counter(kind for kind, _ in now), Counter(parent for _, parent in now)
     for name, one in cards.items():
         could = one.kind != "office" and name not in busy and (one.state is CardState.READY or name in turn.ready)
-        if could and name not in turn.start:
+        assert could == (name in turn.start or name in turn.waits)
+        if name in turn.waits:
             limit = limits.microsharks if one.kind == "microshark" else limits.concurrency
-            assert kinds[one.kind] >= limit or parents[one.parent_agent] >= limits.children_per_parent
+            born = sum(births.values()) + len(turn.start)
+            more = sum(cards[other].parent_agent == one.parent_agent for other in turn.start)
+            full = {
+                "limits.children_per_parent": parents[one.parent_agent] >= limits.children_per_parent,
+                "limits.microsharks": one.kind == "microshark" and kinds[one.kind] >= limit,
+                "limits.concurrency": one.kind == "child" and kinds[one.kind] >= limit,
+                "limits.births_per_parent": births.get(one.parent_agent, 0) + more >= below_one,
+                "limits.births_per_minute": born >= in_all,
+            }
+            assert full[turn.waits[name].partition("(")[2].rstrip(")")]
+    assert bool(turn.paced) == any("births_per" in why for why in turn.waits.values())
 
 
-def turn_of(*cards, busy=(), paused=False):
-    return look({one.id: one for one in cards}, [], set(busy), Limits(), paused=paused)
+def turn_of(*cards, busy=(), held=""):
+    return look({one.id: one for one in cards}, [], set(busy), Limits(), held=held)
 
 
 def test_a_card_is_held_until_everything_before_it_is_done():
@@ -128,19 +154,29 @@ def test_a_higher_priority_starts_first_and_age_decides_between_equals():
 
 
 def test_paused_releases_dependencies_and_starts_nothing():
-    turn = turn_of(card("a", CardState.DONE), card("b", after=["a"]), card("c", CardState.READY), paused=True)
+    turn = turn_of(card("a", CardState.DONE), card("b", after=["a"]), card("c", CardState.READY), held="paused")
     assert (turn.ready, turn.start) == (["t_b"], [])
+    assert turn.waits == {"t_b": "paused", "t_c": "paused"}
 
 
-def test_the_pause_before_another_attempt_doubles_up_to_five_minutes():
-    assert [retry_delay(attempt) for attempt in (1, 2, 3, 6, 60)] == [10, 20, 40, 300, 300]
+@pytest.mark.parametrize(
+    ("births", "words"),
+    [
+        ({PARENTS[0]: 12}, "12 births below openfang within a minute (limits.births_per_parent)"),
+        ({PARENTS[1]: 20}, "20 births within a minute (limits.births_per_minute)"),
+        ({PARENTS[0]: 11, PARENTS[1]: 8}, ""),
+    ],
+)
+def test_whoever_gives_birth_too_fast_is_held_and_told_by_which_limit(births, words):
+    limits = Limits(births_per_minute=20, births_per_parent=12, concurrency=2, children_per_parent=2, microsharks=2)
+    turn = look({"t_a": card("a", CardState.READY)}, [], set(), limits, births=births)
+    assert (turn.waits.get("t_a", ""), turn.paced) == (words, words)
 
 
-@pytest.mark.parametrize("fail", list(FailKind))
-def test_only_a_failed_attempt_is_tried_again_and_never_an_answer(fail):
-    tried = card(attempt=1, attempts=3)
-    assert may_retry(tried, fail) == (fail in (FailKind.ORPHANED, FailKind.PROTOCOL_VIOLATION))
-    assert not may_retry(card(attempt=3, attempts=3), fail)
+def test_no_limit_of_births_keeps_back_as_many_as_may_live_at_once():
+    cards = [card(f"n{number}", CardState.READY) for number in range(9)]
+    limits = Limits(7, 7, 1, births_per_minute=1, births_per_parent=1)
+    assert len(look({one.id: one for one in cards}, [], set(), limits).start) == 7
 
 
 def test_a_fleet_is_unfinished_while_anything_runs_or_is_to_be_tried_again():

@@ -32,7 +32,7 @@ class Headline(Line):
         if isinstance(subject, AgentView):
             right: list[Part] = [
                 *self.glyphs.state(subject.health),
-                (f" {span(None if subject.ended else subject.age_seconds)}", TONES[subject.health]),
+                (f" {span(None if subject.ended else subject.counted_seconds)}", TONES[subject.health]),
                 (f"   {self._life(subject)} ", "p-quiet"),
             ]
             return between([(" ", ""), *screen.path(subject)], right, width, self.glyphs)
@@ -63,6 +63,8 @@ class PulseLine(Line):
             return clip([(" ", ""), *self.glyphs.why(subject.fail, subject.reason)], width, self.glyphs)
         if isinstance(subject, CardView):
             return clip([(f" {subject.reason}", "p-late")], width, self.glyphs) if subject.reason else []
+        if subject.reason:
+            return clip([(f" {subject.reason}", "p-bad")], width, self.glyphs)
         if subject.ended:
             said = f" said last: {subject.status}" if subject.status else ""
             return clip([(said, "p-quiet")], width, self.glyphs) if said else []

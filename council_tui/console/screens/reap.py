@@ -101,8 +101,8 @@ class ReapScreen(Dialog):
             return
         agent = next((a for a in picture.view.agents if a.name == self.target), None)
         now = agent.health if agent is not None else "gone"
-        # late and alive go to and fro; both mean that somebody is there
-        if now != self.health and {now, self.health} != {"alive", "late"}:
+        # these go to and fro; all of them mean that somebody is there
+        if now != self.health and not {now, self.health} <= {"alive", "late", "stalled"}:
             self._changed(now)
 
     def _changed(self, now: str) -> None:

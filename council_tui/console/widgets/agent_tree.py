@@ -10,12 +10,17 @@ from council_tui.console import keymap
 from council_tui.console.glyphs import ATTENTION, TONES, Part
 from council_tui.console.widgets.painted import between, width_of
 from council_tui.console.widgets.virtual_list import VirtualList
+from council_tui.control.swarms import standing
 from council_tui.domain.text import counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from council_tui.control.views import AgentView
+
+
+MOST_OPEN = 12
+"""Members of swarms above which a parent's branch begins closed; its row says how they are."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,16 @@ class AgentTree(VirtualList[Node]):
     def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(title, id=id)
         self.folded: set[str] = set()
+        self._met: set[str] = set()
+        """Parents of swarms that were closed once; from then on the person decides."""
         self.agents: list[AgentView] = []
 
     def show_agents(self, agents: Sequence[AgentView], trouble: str = "") -> None:
         """Take a new fleet."""
         self.agents, self.trouble = list(agents), trouble
+        large = {agent.name for agent in agents if sum(swarm.granted for swarm in agent.swarms) > MOST_OPEN}
+        self.folded |= large - self._met
+        self._met |= large
         self.grow()
 
     def grow(self) -> None:
@@ -59,7 +69,9 @@ class AgentTree(VirtualList[Node]):
         while stack:
             agent, guides, last = stack.pop()
             kids = below.get(agent.name, [])
-            opened = agent.name not in self.folded
+            # Whoever searches searches in a closed swarm too.
+            searched = bool(self.needle or self.only_bad) and agent.name in self._met
+            opened = searched or agent.name not in self.folded
             nodes.append(Node(agent, guides, last, len(kids), opened))
             if opened:
                 inner = guides + (" " if last else "|") if agent.parent in known else ""
@@ -100,7 +112,7 @@ class AgentTree(VirtualList[Node]):
         return f"{agent.name} {agent.card or ''} {agent.health} {agent.phase} {agent.status}"
 
     def is_bad(self, item: Node) -> bool:
-        """Late, orphaned, failed, held or waiting."""
+        """Late, stalled, orphaned, failed, held or waiting."""
         return item.agent.health in ATTENTION
 
     def caption(self) -> str:
@@ -148,14 +160,15 @@ class AgentTree(VirtualList[Node]):
             parts.append((f"  {self.glyphs.fit(self._about(agent), 15)}", "p-quiet"))
         if width >= 56:
             parts.append((f" {self.glyphs.sparkline(agent.beats, 16):>16} ", TONES[agent.health]))
-        age = agent.deadline_seconds if agent.health == "offered" else agent.age_seconds
         parts.append((f" {self.glyphs.health[agent.health]} {agent.health:<7}", TONES[agent.health]))
-        parts.append((f"{span(None if agent.ended else age):>4}", TONES[agent.health]))
+        parts.append((f"{span(None if agent.ended else agent.counted_seconds):>4}", TONES[agent.health]))
         return parts
 
     def _about(self, agent: AgentView) -> str:
-        if agent.ended and agent.reason:
+        if agent.reason:
             return agent.reason
+        if agent.swarms:
+            return "; ".join(standing(swarm) for swarm in agent.swarms)
         if agent.ttl_seconds is not None and not agent.ended:
             return f"ttl {span(agent.ttl_seconds)}"
         if agent.children and agent.kind in self.glyphs.office and agent.kind not in ("child", "microshark"):

@@ -28,6 +28,7 @@ def tally(view: RoomView) -> list[tuple[str, str, int]]:
     counts = (
         ("alive", "alive", living["alive"] + living["offered"]),
         ("late", "late", living["late"]),
+        ("stalled", "stalled", living["stalled"]),
         ("orphan", "being reaped", living["orphan"] + living["failed"]),
         ("held", "held", living["held"]),
         ("waiting", "waiting", max(0, view.waiting - living["held"])),
@@ -88,6 +89,8 @@ class TopBar(ScreenLine):
             yield (f" {picture.badge if wordy or picture.stale else 'no answer'} ", "p-bad")
         if view is not None and view.paused:
             yield ("  dispatch paused", "p-late")
+        elif view is not None and view.holding:
+            yield ("  births wait", "p-late")
         if view is not None and view.attached:
             yield ("  attached", "p-quiet")
         if self.council_app.held:

@@ -10,7 +10,7 @@ from council_tui.console.widgets.virtual_list import VirtualList
 from council_tui.control.views import AgentView
 from council_tui.domain.text import span
 
-_ORDER = {"held": 0, "orphan": 1, "late": 2, "alive": 3, "offered": 4, "unknown": 5}
+_ORDER = {"held": 0, "orphan": 1, "late": 2, "stalled": 3, "alive": 4, "offered": 5, "unknown": 6}
 
 
 class Beats(VirtualList[AgentView]):
@@ -44,7 +44,7 @@ class Beats(VirtualList[AgentView]):
         """Name, sparkline, state, age and the last lateness."""
         glyphs, tone = self.glyphs, TONES[item.health]
         label = max(10, min(28, width - (54 if width >= 64 else 40)))
-        age = None if item.health == "failed" else item.age_seconds
+        age = None if item.health in ("failed", "offered") else item.counted_seconds
         right: list[Part] = [(f" {glyphs.health[item.health]} {item.health:<7}", tone)]
         right.append((f"{span(age):>4}", tone))
         if width >= 64:

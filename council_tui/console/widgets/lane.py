@@ -14,6 +14,7 @@ from council_tui.domain.text import span
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_TROUBLED = ("late", "stalled", "orphan", "failed", "held")
 WIDE = 40
 """From this width on, a card says in one line what needs two in a narrow lane."""
 
@@ -50,12 +51,12 @@ class Lane(VirtualList[CardView]):
         if item.state in (CardState.FAILED, CardState.BLOCKED):
             return True
         agent = self.agents.get(item.agent or "")
-        return agent is not None and agent.health in ("late", "orphan", "held")
+        return agent is not None and agent.health in ("late", "stalled", "orphan", "held")
 
     def wants_a_person(self, item: CardView) -> bool:
-        """Held, late, being reaped, or waiting for an answer."""
+        """Held, late, stalled, being reaped, or waiting for an answer."""
         agent = self.agents.get(item.agent or "")
-        troubled = agent is not None and not agent.ended and agent.health in ("late", "orphan", "failed", "held")
+        troubled = agent is not None and not agent.ended and agent.health in _TROUBLED
         return troubled or item.block in WAITING_BLOCKS
 
     def pick(self) -> list[CardView]:
@@ -130,8 +131,7 @@ class Lane(VirtualList[CardView]):
         if item.state == CardState.BLOCKED:
             return self._blocked(item, width)
         if agent is not None:
-            age = agent.deadline_seconds if agent.health == "offered" else agent.age_seconds
-            state, since = glyphs.state(agent.health), f" {span(age)}"
+            state, since = glyphs.state(agent.health), f" {span(agent.counted_seconds)}"
             return [*state, (since, TONES[agent.health])] if len(state[0][0] + since) <= width else state
         if item.after and item.state == CardState.BACKLOG:
             return [self._after(item, width)]

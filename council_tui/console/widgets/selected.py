@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from council_tui.console.widgets.page import Page, pairs, wrapped
 from council_tui.console.widgets.painted import width_of
+from council_tui.control.swarms import in_full
 from council_tui.control.views import AgentView, CardView, Detail, RoomView
 from council_tui.domain.text import counted, span
 
@@ -82,6 +83,8 @@ class Selected(Page, can_focus=False):
         return [
             self.glyphs.state(agent.health),
             [(agent.phase, "")],
+            [(agent.reason, "p-bad")],
+            *([(f"{swarm.name}: {in_full(swarm)}", "")] for swarm in agent.swarms),
             under,
             [(agent.enforcement, "")],
             [(used, "p-quiet")],
@@ -101,6 +104,7 @@ class Selected(Page, can_focus=False):
             under,
             [(lived, "p-quiet")],
             self.glyphs.why(agent.fail, agent.reason) if agent.fail else [],
+            *([(f"{swarm.name}: {in_full(swarm)}", "")] for swarm in agent.swarms),
             [(agent.enforcement, "p-quiet")],
             [(f"said last: {agent.status}" if agent.status else "", "p-quiet")],
         ]
