@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.card import BlockKind, FailKind
 from council_tui.domain.events import EventKind
-from council_tui.domain.heartbeat import Pulse, pulse
+from council_tui.domain.heartbeat import STALL_SECONDS, Standing, promised, standing
 
 if TYPE_CHECKING:
     from council_tui.domain.contract import LifecyclePolicy
@@ -56,7 +56,11 @@ class Signal(StrEnum):
     FAILED = "failed"
     """The handshake broke on our side, e.g. a parent that did not delegate."""
     PROCESS_GONE = "process_gone"
+    SUPERVISOR_GONE = "supervisor_gone"
+    """It ended while there was no supervisor to see how."""
     PARENT_GONE = "parent_gone"
+    QUARANTINED = "quarantined"
+    """It was alive at two crashes: it is ended, and its card waits for a person."""
     FREEZE = "freeze"
     THAW = "thaw"
     TICK = "tick"
@@ -75,6 +79,8 @@ class Timing:
     grace: float = 5.0
     hold: float | None = None
     """How long an orphan is kept for a person; None reaps at once."""
+    stall: float = STALL_SECONDS
+    """How long an agent may beat without any sign of work before it is told to be stalled."""
 
     @classmethod
     def of(cls, policy: LifecyclePolicy, budget_seconds: float | None) -> Timing:
@@ -87,6 +93,7 @@ class Timing:
             ttl=min(limits) if limits else None,
             grace=policy.grace_seconds,
             hold=policy.hold_seconds if policy.orphan_policy == "hold" else None,
+            stall=policy.stall_seconds,
         )
 
 
@@ -97,6 +104,21 @@ class Outcome:
     fail: FailKind | None = None
     block: BlockKind | None = None
     reason: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """As the journal keeps it."""
+        return {
+            "fail": str(self.fail) if self.fail else None,
+            "block": str(self.block) if self.block else None,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Outcome:
+        """From what the journal keeps."""
+        fail, block = data.get("fail"), data.get("block")
+        why = str(data.get("reason", ""))
+        return cls(FailKind(fail) if fail else None, BlockKind(block) if block else None, why)
 
 
 @dataclass(frozen=True)
@@ -109,6 +131,9 @@ class RunState:
     acknowledged: float | None = None
     last_beat: float | None = None
     late: bool = False
+    progress: float | None = None
+    """When it last got on with its work; None while nobody watches that."""
+    stalled: bool = False
     held_until: float | None = None
     closing_since: float | None = None
     frozen_since: float | None = None
@@ -203,21 +228,34 @@ def _judge(state: RunState, now: float, last_beat: float) -> Step:
     if timing.ttl is not None and state.acknowledged is not None and now - state.acknowledged >= timing.ttl:
         reason = f"lived longer than its {timing.ttl:g} s"
         return _reap(state, Outcome(fail=FailKind.EXPIRED, reason=reason), _log(EventKind.EXPIRED, reason=reason))
-    standing = pulse(now, last_beat, timing.interval)
-    if standing is Pulse.SILENT:
+    idle = None if state.progress is None else now - state.progress
+    found = standing(now - last_beat, timing.interval, idle=idle, stall=timing.stall)
+    if found is Standing.SILENT:
         silence = now - last_beat
         reason = f"silent for {silence:.1f} s, more than two intervals of {timing.interval:g} s"
         return _orphan(state, now, "silent", reason, may_hold=True)
-    if standing is Pulse.LATE and not state.late:
+    if found is Standing.LATE and not state.late:
         return replace(state, late=True), (_log(EventKind.BEAT_LATE, seconds=round(now - last_beat, 1)),)
+    if found is Standing.STALLED and not state.stalled and state.phase is Phase.RUNNING:
+        return replace(state, stalled=True), (_log(EventKind.STALLED, seconds=round(idle or 0.0, 1)),)
     return state, ()
 
 
-def _beat(state: RunState, now: float) -> Step:
+def _beat(state: RunState, now: float, data: dict[str, Any]) -> Step:
+    """A beat may say for how many seconds nothing has moved (`idle`), and how long the next may take (`extend`)."""
     if state.phase not in _BEATING or state.frozen_since is not None:
         return state, ()
-    back = (_log(EventKind.BEAT_BACK),) if state.late else ()
-    return replace(state, last_beat=now, late=False), back
+    timing, beat, progress = state.timing, now, None
+    if timing.ttl is not None and state.acknowledged is not None and "extend" in data:
+        beat = promised(now, data["extend"], timing.interval, state.acknowledged + timing.ttl)
+    if "idle" in data:
+        moved_at = now - data["idle"]
+        # Whoever counts may have stood still itself, so what is known already is not taken back.
+        progress = moved_at if state.progress is None else max(moved_at, state.progress)
+    stalled = state.stalled and progress is not None and now - progress >= timing.stall
+    logs = ((EventKind.BEAT_BACK, state.late), (EventKind.GOING_ON, state.stalled and not stalled))
+    moved = replace(state, last_beat=max(beat, state.last_beat or beat), late=False, progress=progress, stalled=stalled)
+    return moved, tuple(_log(kind) for kind, happened in logs if happened)
 
 
 def _freeze(state: RunState, now: float) -> Step:
@@ -238,12 +276,13 @@ def _gate(state: RunState, signal: Signal, now: float, data: dict[str, Any]) -> 
     expected, then, kind = _GATES[signal]
     if state.phase is not expected:
         return state, (_log(EventKind.OUT_OF_ORDER, method=str(signal), phase=str(state.phase)),)
-    moved = replace(state, phase=then, frozen_since=None)
+    moved = replace(state, phase=then, frozen_since=None, stalled=False)
     if signal is Signal.ACKNOWLEDGED:
         moved = replace(moved, acknowledged=now, last_beat=now)
     elif signal is Signal.REPORTED:
-        moved = replace(moved, closing_since=now, outcome=data.get("outcome") or Outcome())
-        data = {key: value for key, value in data.items() if key != "outcome"}
+        outcome = data.get("outcome") or Outcome()
+        moved = replace(moved, closing_since=now, outcome=outcome)
+        data = {**data, "outcome": outcome.as_data()}
     return moved, (_log(kind, **data),)
 
 
@@ -256,9 +295,8 @@ def _ended_badly(state: RunState, signal: Signal, now: float, data: dict[str, An
             state, Outcome(fail=FailKind.REJECTED, reason=reason), _log(EventKind.INHERITANCE_REJECTED, **data)
         )
     if signal is Signal.BREACHED:
-        return _reap(
-            state, Outcome(fail=FailKind.PROTOCOL_VIOLATION, reason=reason), _log(EventKind.SLICE_BREACHED, **data)
-        )
+        kind = EventKind.SLICE_BREACHED if data.get("of", "slice") == "slice" else EventKind.LIMIT_BREACHED
+        return _reap(state, Outcome(fail=FailKind.PROTOCOL_VIOLATION, reason=reason), _log(kind, **data))
     if signal is Signal.VIOLATED:
         return _reap(
             state,
@@ -267,10 +305,11 @@ def _ended_badly(state: RunState, signal: Signal, now: float, data: dict[str, An
         )
     if signal is Signal.CANCELLED:
         return _reap(state, Outcome(fail=FailKind.CANCELLED, reason=reason), _log(EventKind.CANCELLED, **data))
+    if signal is Signal.QUARANTINED:
+        return _reap(state, Outcome(block=BlockKind.HOLD, reason=reason), _log(EventKind.QUARANTINED, **data))
     if signal is Signal.FAILED:
         return _reap(state, Outcome(fail=FailKind.ERROR, reason=reason))
-    cause = "process_gone" if signal is Signal.PROCESS_GONE else "parent_gone"
-    return _orphan(state, now, cause, reason, may_hold=False)
+    return _orphan(state, now, str(signal), reason, may_hold=False)
 
 
 def step(state: RunState, signal: Signal, now: float, data: dict[str, Any] | None = None) -> Step:
@@ -286,7 +325,7 @@ def step(state: RunState, signal: Signal, now: float, data: dict[str, Any] | Non
     if signal is Signal.TICK:
         return _tick(state, now)
     if signal is Signal.BEAT:
-        return _beat(state, now)
+        return _beat(state, now, facts)
     if signal is Signal.FREEZE:
         return _freeze(state, now)
     if signal is Signal.THAW:
@@ -309,6 +348,7 @@ def shift(state: RunState, seconds: float) -> RunState:
         started=state.started + seconds,
         acknowledged=later(state.acknowledged),
         last_beat=later(state.last_beat),
+        progress=later(state.progress),
         held_until=later(state.held_until),
         closing_since=later(state.closing_since),
         frozen_since=later(state.frozen_since),

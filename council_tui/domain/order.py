@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from council_tui.domain.contract import Family, Inheritance, SpawnContext
+from council_tui.domain.contract import Family, Inheritance, ResourceLimits, SpawnContext
 from council_tui.domain.envelope import Envelope
 from council_tui.domain.errors import Refused
 from council_tui.domain.hierarchy import MICROSHARK_TTL_SECONDS
@@ -20,6 +20,20 @@ FAULTS = ("never-claims", "bad-mbti", "never-acknowledges", "dies")
 """What a `drill` container can get wrong in the handshake, on purpose."""
 
 Label = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$")]
+
+
+MOST_MEMBERS = 10_000
+"""Of one swarm; `limits.microsharks` goes no further either."""
+
+
+class Member(Family):
+    """Which one of a granted swarm an order is for."""
+
+    swarm: Label
+    index: Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
+    """Counted from 1."""
+    of: Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
+    """How many Hermes granted."""
 
 
 class Order(Family):
@@ -44,6 +58,12 @@ class Order(Family):
     envelope: Envelope
     workdir: Annotated[str, Field(max_length=4000)] = ""
     """Where the body starts; empty for the directory the fleet was started in."""
+    count: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] | None = None
+    """How many microsharks of this kind the parent asks for in one contract; None: this one, and no swarm."""
+    at_least: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] | None = None
+    """How many of a swarm are worth having; None: all or none."""
+    member: Member | None = None
+    """Set by Hermes on the order of each member of a swarm."""
 
     @property
     def attempts(self) -> int:
@@ -77,8 +97,11 @@ def materialise(
     task: str,
     slice_path: str,
     spawn_ts: str,
+    limits: ResourceLimits | None = None,
 ) -> SpawnContext:
     """Fill in what the order left out. Raises `Refused` with the dotted field and the rule.
+
+    `limits` are the parent's own, which hold for whatever the order does not limit itself.
 
     Identity and handoff are the parent's to state: what the order says of them is overridden, except
     for a memory slice path that the plan chose itself.
@@ -95,6 +118,9 @@ def materialise(
         # What the child forbids itself is not passed down, or it would be core and forbidden at once.
         passed = tuple(name for name in parent.core_capabilities if name not in forbidden)
         inherit.setdefault("core_capabilities", passed)
+    if limits is not None:
+        own = given.get("resource_limits") or {}
+        given["resource_limits"] = {**limits.model_dump(mode="json", exclude_none=True), **own}
     memory = given.setdefault("memory_slice", {})
     memory.setdefault("shared_memory_path", slice_path)
     policy = given.setdefault("lifecycle_policy", {})

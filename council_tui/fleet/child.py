@@ -43,10 +43,12 @@ CHILD_KEYS = (
     "labels",
     "retries",
     "workdir",
+    "count",
+    "at_least",
     "spawn_context",
     "envelope",
 )
-_BASICS = ("id", "title", "priority", "labels", "retries", "workdir")
+_BASICS = ("id", "title", "priority", "labels", "retries", "workdir", "count", "at_least")
 ENVELOPE_KEYS = tuple(key for key in Envelope.model_fields if key != "derived")
 _MISPLACED = {
     **{key: f"belongs under envelope: write envelope: {{{key}: ...}}" for key in ENVELOPE_KEYS},
@@ -140,7 +142,7 @@ def _read_run(value: object, path: Path, notes: Notes) -> tuple[str, ...]:
 
 
 def _read_basics(draft: Draft, defaults: Defaults, notes: Notes) -> None:
-    """Id, title, priority, labels, retries, workdir and fault: fields that stand for themselves."""
+    """Id, title, priority, labels, retries, workdir, count and fault: fields that stand for themselves."""
     raw = draft.value
     plain: dict[str, Any] = {key: raw[key] for key in _BASICS if key in raw}
     plain.setdefault("title", draft.id or "untitled")

@@ -5,14 +5,15 @@ Nothing starts from a plan with a mistake in it; every mistake is told at once, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - the kept plan is read and written by its types
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from council_tui.domain.contract import Family
+from council_tui.domain.contract import MAX_SLICE_MB, Family
 from council_tui.domain.envelope import Envelope
 from council_tui.domain.errors import Mistake, PlanInvalid
 from council_tui.domain.order import Label, Order
@@ -28,11 +29,9 @@ from council_tui.fleet.parents import check_types, read_parents
 from council_tui.fleet.relations import check_relations, ordered
 from council_tui.fleet.sizes import check_sizes
 from council_tui.fleet.spawn_context import FAMILIES, PLACEHOLDERS, Defaults
+from council_tui.fleet.swarm_rules import note_limits
 from council_tui.fleet.words import check, mapping, nearest, show, unknown_keys
 from council_tui.fleet.yaml_lines import Notes, Unreadable, read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_BYTES = 1024 * 1024
 """Of a plan file."""
@@ -42,7 +41,7 @@ NOT_BUILT = {
     key: f"this version runs no {key}; take the section out"
     for key in ("roundtables", "councils", "topics", "hosts", "policy")
 }
-_DEFAULT_FAMILIES = ("lifecycle_policy", "inheritance", "memory_slice")
+_DEFAULT_FAMILIES = ("lifecycle_policy", "inheritance", "memory_slice", "resource_limits")
 _DEFAULT_SINGLE = ("enforcement", "retries", "container")
 _NO_DOLLARS = "needs metered models, which this version does not run; expected minutes only"
 
@@ -53,6 +52,10 @@ class _LimitsFile(Family):
     concurrency: _Count = 8
     children_per_parent: _Count = 5
     microsharks: _Count = 50
+    births_per_minute: _Count = 1200
+    births_per_parent: _Count = 300
+    memory_floor_mb: Annotated[int, Field(ge=0, le=MAX_SLICE_MB)] = 256
+    memory_pressure: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 25
 
 
 class _BudgetFile(Family):
@@ -72,11 +75,19 @@ class _SingleFile(Family):
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may live at once: agents in all, children below one parent, microsharks in all."""
+    """How much may live at once: children in all, agents below one parent, microsharks in all; and how fast."""
 
     concurrency: int = 8
     children_per_parent: int = 5
     microsharks: int = 50
+    births_per_minute: int = 1200
+    """In all. No limit of births keeps back the first agents, as many as may live at once."""
+    births_per_parent: int = 300
+    """Within a minute, below one parent."""
+    memory_floor_mb: int = 256
+    """MiB that this machine must have free for another agent to be born; 0 for no such floor."""
+    memory_pressure: float = 25
+    """Percent of the time in which something of this machine waited for memory, above which none is born."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,8 @@ def _read(value: object, source: str, notes: Notes) -> Plan | None:
     orders = _read_children(raw.get("children"), _read_defaults(raw, notes), notes)
     check_types(orders, mbti, raw, notes)
     check_sizes(orders, raw, notes)
+    if limits is not None:
+        note_limits(orders, limits.microsharks, raw, notes)
     if notes.found or top is None or limits is None or budget is None:
         return None
     bounds = Limits(**limits.model_dump())

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from council_tui.domain.contract import Inheritance, check_narrowing
+from council_tui.domain.contract import Inheritance, ResourceLimits, check_limits, check_narrowing
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.ids import agent_type
+from council_tui.fleet.swarm_rules import note_swarms
 from council_tui.fleet.words import nearest, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from council_tui.domain.errors import Refused
     from council_tui.fleet.spawn_context import Draft
     from council_tui.fleet.yaml_lines import Notes
 
@@ -29,6 +31,7 @@ def check_relations(drafts: list[Draft], notes: Notes) -> None:
             _check_passed_down(draft, parent, notes)
     _check_cycles(by_id, notes)
     _check_slices(drafts, notes)
+    note_swarms(drafts, notes)
 
 
 def ordered(drafts: Iterable[Draft]) -> list[Draft]:
@@ -91,6 +94,8 @@ def _check_after(draft: Draft, by_id: dict[str, Draft], known: set[str], notes: 
             continue  # a mistake about a parent is told; what follows from it is not one more
         elif draft.kind == "microshark" and (other.kind != "microshark" or other.parent != draft.parent):
             notes.add(path, f"a microshark waits only for microsharks of its own parent; {show(name)} is none")
+        elif draft.kind == "microshark" and other.value.get("count") is not None:
+            notes.add(path, f"{show(name)} is a swarm, and how many it gets is known only later; wait for its parent")
         elif draft.kind == "child" and other.kind == "microshark":
             hint = "" if other.parent == draft.id else f"; wait for its parent {show(other.parent)}"
             notes.add(path, f"{show(name)} is a microshark, and only its siblings may wait for it{hint}")
@@ -147,8 +152,17 @@ def _check_passed_down(draft: Draft, parent: Draft, notes: Notes) -> None:
     refusals = check_narrowing(above, effective)
     if not refusals and draft.stated >= {"core_capabilities"} and not own.problems():
         refusals = effective.problems()
+    refusals += _limits_passed_down(draft, parent)
     for refusal in refusals:
         notes.add((*draft.context_path, *refusal.field.split(".")), refusal.rule)
+
+
+def _limits_passed_down(draft: Draft, parent: Draft) -> list[Refused]:
+    """The same for limits; what a microshark does not state it inherits."""
+    above, own = parent.context.get("resource_limits"), draft.context.get("resource_limits", {})
+    if above is None:
+        return []
+    return check_limits(ResourceLimits.model_validate(above), ResourceLimits.model_validate({**above, **own}))
 
 
 def _check_slices(drafts: list[Draft], notes: Notes) -> None:

@@ -15,6 +15,7 @@ from council_tui.domain.contract import (
     KanbanHandoff,
     LifecyclePolicy,
     MemorySlice,
+    ResourceLimits,
     SpawnContext,
 )
 from council_tui.domain.hierarchy import MICROSHARK_TTL_SECONDS, PARENTS
@@ -30,12 +31,14 @@ FAMILIES: dict[str, type[Family]] = {
     "inheritance": Inheritance,
     "kanban_handoff": KanbanHandoff,
     "lifecycle_policy": LifecyclePolicy,
+    "resource_limits": ResourceLimits,
 }
 PLACEHOLDERS: dict[str, dict[str, Any]] = {
     "memory_slice": {"shared_memory_path": "/placeholder"},
     "inheritance": {},
     "kanban_handoff": {"parent_task_id": "placeholder"},
     "lifecycle_policy": {},
+    "resource_limits": {},
 }
 """What only the parent's office can state at the spawn, so that a plan may leave it out."""
 
@@ -119,7 +122,7 @@ def read_context(draft: Draft, defaults: Defaults, notes: Notes) -> None:
 
 
 def read_families(draft: Draft, defaults: Defaults, notes: Notes) -> None:
-    """The four families that hold more than names, each over the plan's defaults."""
+    """The families that hold more than names, each over the plan's defaults."""
     for name, model in FAMILIES.items():
         path = (*draft.context_path, name)
         own = mapping(draft.context[name], path, notes) if name in draft.context else {}
@@ -127,6 +130,9 @@ def read_families(draft: Draft, defaults: Defaults, notes: Notes) -> None:
         below = dict(defaults.families.get(name, {}))
         if name == "inheritance" and draft.kind == "microshark":
             below = {key: value for key, value in below.items() if not key.endswith("_capabilities")}
+        elif name == "resource_limits" and draft.kind == "microshark":
+            # Its parent's hold for it, and they may be narrower than the plan's defaults.
+            below = {}
         merged = {key: value for key, value in {**below, **own}.items() if key in model.model_fields}
         origin: dict[str, Path] = {key: ("defaults", name, key) for key in below if key not in own}
         made = check(model, {**PLACEHOLDERS[name], **merged}, path if own else ("defaults", name), notes, origin)

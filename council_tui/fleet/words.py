@@ -28,6 +28,8 @@ EXPECTED: dict[str, str] = {
     "labels": "a list of short texts, like [nightly]",
     "retries": "a whole number from 0 to 10",
     "priority": "a whole number from -100 to 100",
+    "count": "a whole number of microsharks, like 50",
+    "at_least": "a whole number of microsharks, like 20",
     "task_name": "lower-case words joined by dashes, like run-unit-tests",
     "task_description": "what to do, within which scope, and what not to touch",
     "output_schema": "a JSON Schema of an object, like {type: object, required: [status]}",
@@ -41,6 +43,9 @@ EXPECTED: dict[str, str] = {
     "forbidden_capabilities": "a list of lower-case words, like [network]",
     "shared_memory_path": "an absolute path, like /run/user/1000/council/slice",
     "memory_limit_mb": "a whole number of MiB, like 64",
+    "memory_mb": "a whole number of MiB from 4 on, like 512",
+    "processes": "a whole number, like 64",
+    "cpus": "a number of cores, like 0.5",
 }
 """What belongs into a field, with an example; shown when it is missing or has the wrong shape."""
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from council_tui import __version__
 from council_tui.domain.errors import CouncilError
+from council_tui.hosts.descriptors import as_given
 from council_tui.runner import guard
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 PACKET = 64 * 1024
 LOOK_SECONDS = 0.05
+LEAVING_LOOK_SECONDS = 0.01
 PING_SECONDS = 1.0
 """Between two looks at the nursery."""
 WAKE_SECONDS = 2.0
@@ -30,6 +35,11 @@ DEAF_SECONDS = 10.0
 """Of silence, after which it is ended; whoever waits for it would wait for ever."""
 FIRST_SECONDS = 60.0
 """The same before its first word: it imports, on a machine that may be busy."""
+KILLED_SECONDS = 5.0
+"""That a nursery which was killed has to be gone; what the kernel does not end then is left behind."""
+NO_PROCESS = "this machine cannot start another process"
+LISTING_SECONDS = 5.0
+"""That a nursery has to tell a new supervisor of its runners."""
 
 
 class HostFailed(CouncilError):
@@ -45,13 +55,27 @@ class Started:
     """Clock ticks after boot: with the pid and the boot id, its identity."""
 
 
-class LocalHost:
-    """Starts runners through a nursery and hears of their ends."""
+@dataclass(frozen=True)
+class Ward:
+    """A runner that a nursery holds for whoever comes next."""
 
-    def __init__(self, errors: Path) -> None:
+    run: str
+    start_time: int
+    status: int | None = None
+    """Raw wait status, if it has ended."""
+    clean: bool = False
+    """Whether nothing that it guarded is left."""
+
+
+class LocalHost:
+    """Starts runners through a nursery and hears of their ends. `door`: where a later supervisor finds it."""
+
+    def __init__(self, errors: Path, door: Path) -> None:
         self._errors = errors
+        self._door = door
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._nursery: guard.Process | None = None
         self._waiting: dict[int, asyncio.Future[Started]] = {}
         self._next_id = 0
         self._sending = asyncio.Lock()
@@ -74,28 +98,68 @@ class LocalHost:
     @property
     def pid(self) -> int | None:
         """The nursery's pid."""
-        return self._process.pid if self._process else None
+        return self._nursery.pid if self._nursery else None
 
     def start(self) -> None:
-        """Exec the nursery; it is ready when it answers the first fork."""
+        """Exec the nursery; it is ready when it answers the first fork. Raises OSError, and `HostFailed`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # Appends: a nursery of an earlier supervisor may still be writing.
-        with self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "council_tui.hosts.nursery", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-                cwd="/",
-            )
-        theirs.close()
-        ours.setblocking(False)
-        self._socket = ours
-        loop = asyncio.get_running_loop()
-        loop.add_reader(ours, self._read)
-        self._vigil = loop.create_task(self._keep_awake(self._process.pid))
+        try:
+            with theirs:
+                self._process = self._exec(theirs.fileno())
+            self._nursery = guard.read_process(self._process.pid)
+        except BaseException:
+            # Nobody at the other end: one that was started all the same leaves.
+            ours.close()
+            raise
+        self._use(ours)
+        self.listen()
+
+    def _exec(self, fd: int) -> subprocess.Popen[bytes]:
+        # Appends: a nursery of an earlier supervisor may still be writing. A FIFO in its place is waited for by nobody.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(self._errors, flags, 0o600), "wb") as errors:
+            argv = [sys.executable, "-m", "council_tui.hosts.nursery", str(fd), str(self._door)]
+            try:
+                return subprocess.Popen(
+                    # What it starts is to have the limit that we were given.
+                    as_given(argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=errors,
+                    stderr=errors,
+                    pass_fds=(fd,),
+                    start_new_session=True,
+                    cwd="/",
+                )
+            except OSError as error:
+                raise HostFailed(f"{NO_PROCESS}: {error.strerror}; end something, then start again") from None
+
+    async def adopt(self, nursery: guard.Process) -> dict[int, Ward] | None:
+        """Take over the nursery of a supervisor that is gone; its runners by pid, also those whose end is news.
+
+        None when it does not answer, belongs to someone, or is of another version: then it is as it was.
+        Nothing is told of the runners before `listen`.
+        """
+        # One that somebody stopped would not answer.
+        guard.send(nursery, signal.SIGCONT)
+        try:
+            connected, wards = await asyncio.to_thread(_ask_for_runners, self._door, nursery.pid)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        self._nursery, self._answered = nursery, True
+        self._living = {pid: ward.start_time for pid, ward in wards.items() if ward.status is None}
+        self._use(connected)
+        return wards
+
+    def _use(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+
+    def listen(self) -> None:
+        """Hear what the nursery tells from now on."""
+        if self._socket is not None and self._nursery is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(self._socket, self._read)
+            self._vigil = loop.create_task(self._keep_awake(self._nursery))
 
     async def spawn(self, spec: RunnerSpec) -> Started:
         """Start a runner. Raises `HostFailed`."""
@@ -125,6 +189,10 @@ class LocalHost:
         loop.call_soon(self._tell, started.pid)
         return started
 
+    def kill(self, pid: int) -> None:
+        """SIGKILL to a runner, by the nursery that is its parent: where /proc hides it from us nobody else can."""
+        self._sent(json.dumps({"kill": pid}).encode())
+
     def _sent(self, packet: bytes) -> bool:
         """Send what the socket takes at once."""
         try:
@@ -138,12 +206,11 @@ class LocalHost:
             if self._socket is not None:
                 await asyncio.get_running_loop().sock_sendall(self._socket, packet)
 
-    async def _keep_awake(self, pid: int) -> None:
+    async def _keep_awake(self, nursery: guard.Process) -> None:
         """A nursery that somebody stopped is woken; one that stays deaf is ended, which is noticed."""
         loop = asyncio.get_running_loop()
-        nursery = guard.read_process(pid)
         last = self._heard_at = loop.time()
-        while self._socket is not None and nursery is not None:
+        while self._socket is not None:
             # When the queue is full it has enough to answer.
             self._sent(b'{"ping": 1}')
             await asyncio.sleep(PING_SECONDS)
@@ -188,7 +255,7 @@ class LocalHost:
             self.on_clean(message["clean"])
         elif (future := self._waiting.pop(message["id"], None)) is not None and not future.done():
             if "error" in message:
-                future.set_exception(HostFailed(f"this machine cannot start another process: {message['error']}"))
+                future.set_exception(HostFailed(f"{NO_PROCESS}: {message['error']}"))
             else:
                 self._early[message["pid"]] = []
                 self._living[message["pid"]] = message["start_time"]
@@ -209,8 +276,7 @@ class LocalHost:
         """Without a nursery nobody waits for its runners: look at each until it is gone."""
         while self._living:
             for pid, start_time in list(self._living.items()):
-                process = guard.read_process(pid)
-                if process is None or process.start_time != start_time or process.state in "ZX":
+                if _is_gone(pid, start_time):
                     del self._living[pid]
                     self.on_exit(pid, None)
                     self.on_clean(pid)
@@ -225,22 +291,66 @@ class LocalHost:
             self._socket.close()
             self._socket = None
 
-    async def close(self, patience: float = 5.0) -> None:
-        """Let the nursery go; it leaves once its last runner has."""
+    def release(self) -> None:
+        """Let the nursery go and everything it holds live on, for the next supervisor."""
+        self._let_go()
+        if self._process is not None and self._process.poll() is None:
+            # Its end is not ours to wait for any more.
+            self._process.returncode = 0
+
+    def _let_go(self) -> None:
         self._drop()
         for task in (self._watch, self._vigil):
             if task is not None:
                 task.cancel()
-        process = self._process
-        if process is None:
+
+    async def close(self, patience: float = 5.0) -> None:
+        """Let the nursery go, and wait: it leaves once its last runner has."""
+        self._let_go()
+        if self._nursery is None:
             return
         loop = asyncio.get_running_loop()
-        ending = loop.run_in_executor(None, process.wait)
+        deadline = loop.time() + patience
         # One that was stopped could not see that it is not needed any more.
-        process.send_signal(signal.SIGCONT)
-        try:
-            async with asyncio.timeout(patience):
-                await asyncio.shield(ending)
-        except TimeoutError:
-            process.kill()
-            await ending
+        guard.send(self._nursery, signal.SIGCONT)
+        while not self._has_left(self._nursery):
+            if loop.time() > deadline + KILLED_SECONDS:
+                return
+            if loop.time() > deadline:
+                guard.send(self._nursery, signal.SIGKILL)
+            await asyncio.sleep(LEAVING_LOOK_SECONDS)
+
+    def _has_left(self, nursery: guard.Process) -> bool:
+        if self._process is not None:
+            return self._process.poll() is not None
+        return _is_gone(nursery.pid, nursery.start_time)
+
+
+def _is_gone(pid: int, start_time: int) -> bool:
+    """Whether this process has ended; where nothing can be looked at just now it has not."""
+    try:
+        now = guard.read_process(pid)
+    except OSError:
+        return False
+    return now is None or now.start_time != start_time or now.state in "ZX"
+
+
+def _ask_for_runners(door: Path, nursery: int) -> tuple[socket.socket, dict[int, Ward]]:
+    """Connect to this nursery and hear what it has. Raises OSError, or ValueError for one that is not ours."""
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connected.settimeout(LISTING_SECONDS)
+        connected.connect(str(door))
+        raw = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        if struct.unpack("3i", raw)[0] != nursery:
+            raise ValueError("another process listens there")
+        wards: dict[int, Ward] = {}
+        while "listed" not in (said := json.loads(connected.recv(PACKET))):
+            facts = {key: said[key] for key in ("run", "start_time", "status", "clean")}
+            wards[int(said["runner"])] = Ward(**facts)
+        if said["listed"] != __version__:
+            raise ValueError("its runners speak another version's language")
+    except BaseException:
+        connected.close()
+        raise
+    return connected, wards

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from council_tui.board.database import Writer
+from council_tui.domain.errors import HomeUnusable
 from council_tui.ledger import store
 from council_tui.ledger.checkpoint import Checkpoint, open_checkpoint, origin_of, sign_checkpoint, usable_origin
 from council_tui.ledger.envelope import open_strict
@@ -111,6 +112,15 @@ class Ledger:
         known = self.lineage.agent(agent)
         return (0, None) if known is None or not known.last else (known.seq, known.last.hex())
 
+    async def newest_of(self, agent: str) -> Appended | None:
+        """An agent's newest entry, or None when it has none."""
+        known = self.lineage.agent(agent)
+        if known is None or not known.last:
+            return None
+        leaf = known.last
+        found = await self._writer.submit(lambda db: store.by_leaf(db, leaf))
+        return None if found is None else Appended(found[0], leaf.hex(), open_strict(found[1]))
+
     async def append(self, raw: bytes) -> Appended:
         """Decide on an entry and write it; returns once it would survive power loss.
 
@@ -153,7 +163,9 @@ class Ledger:
             self._size, self._root = index + 1, root
         elif self._failure is None:
             # The state in memory is ahead of the file from here on; only a new start brings them together.
-            self._failure = f"{self.path} could not be written: {error}; make room or mend the disk, then start again"
+            way_out = "make room or mend the disk, then start again"
+            said = isinstance(error, HomeUnusable)
+            self._failure = str(error) if said else f"{self.path} could not be written: {error}; {way_out}"
 
 
 def _make(path: Path, known: Remembered) -> bool:

@@ -61,6 +61,10 @@ class Signer:
         self.seq += 1
         return raw
 
+    def take_place(self, seq: int, prev: str | None) -> None:
+        """Go on where the log says that this agent stands; what was signed since then never reached it."""
+        self.seq, self.prev = seq, prev
+
     def withdraw(self, raw: bytes) -> None:
         """Go back to the place of an entry that the log refused; later ones that lean on it are void too.
 

@@ -125,6 +125,12 @@ def entries(
         yield row
 
 
+def by_leaf(connection: sqlite3.Connection, leaf: bytes) -> tuple[int, bytes] | None:
+    """(index, raw) of the entry with this leaf hash."""
+    row = connection.execute("SELECT idx, raw FROM entry WHERE leaf = ?", (leaf,)).fetchone()
+    return None if row is None else (int(row[0]), bytes(row[1]))
+
+
 @functools.cache
 def _schema() -> frozenset[tuple[str, str, str | None]]:
     with contextlib.closing(sqlite3.connect(":memory:")) as made:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from council_tui.runner.log import OutputLog
 
 _CHUNK = 256 * 1024
-_KILL_PASSES = 1200
-_FAST_PASSES = 1000
+_KILL_SECONDS = 5.0
+"""How long a tree is killed before it counts as one that will not die."""
 _PASS_PAUSE = 0.02
-"""Seconds between looks while a tree dies."""
-_LONGEST_PASS = 0.5
+"""Seconds between looks at a tree that was killed, unless a child's end comes first."""
+_GRACE_PAUSE = 0.5
+"""The same for one that was asked to end."""
+_LONGEST_PASS = 1.0
 """Seconds that one look may count for; a longer one was a pause of ours."""
 
 
@@ -36,6 +38,8 @@ class Body:
         self._popen: subprocess.Popen[bytes] | None = None
         self.exited: asyncio.Future[int] = self._loop.create_future()
         """The raw wait status, once the program itself has ended."""
+        self._stirred = asyncio.Event()
+        """Set whenever a child of ours has ended."""
         self.inside: int | None = None
         """In strong mode the namespace's init, by its pid out here; None before it is known."""
         self._boxed = False
@@ -54,12 +58,13 @@ class Body:
 
         `box` wraps it for strong mode, given the descriptor on which the wrapper tells its pids.
         """
-        self._loop.add_signal_handler(signal.SIGCHLD, self.reap_zombies)
+        self._loop.add_signal_handler(signal.SIGCHLD, self._child_ended)
         pipes = [os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) for _ in range(2 if box is None else 3)]
         for _, end in pipes:
             os.set_blocking(end, True)
         (_, out), (_, err) = pipes[:2]
         passed = [end for _, end in pipes[2:]]
+        wrapped = plan
         try:
             wrapped = plan if box is None else box(passed[0])
             self._popen = subprocess.Popen(
@@ -70,14 +75,14 @@ class Body:
                 cwd=wrapped.cwd,
                 env=wrapped.env,
                 start_new_session=True,
-                pass_fds=passed,
+                pass_fds=(*passed, *wrapped.fds),
             )
         except (OSError, ValueError):
             for ours, _ in pipes:
                 os.close(ours)
             raise
         finally:
-            for _, end in pipes:
+            for end in (*(end for _, end in pipes), *wrapped.fds):
                 os.close(end)
         for (fd, _), stdout in zip(pipes, (True, False), strict=False):
             self._streams[fd] = stdout
@@ -109,7 +114,8 @@ class Body:
             os.close(self._status_fd)
             self._status_fd = None
 
-    def _spared(self) -> frozenset[int]:
+    @property
+    def spared(self) -> frozenset[int]:
         """Whom a polite signal must not reach: with the wrapper or its init gone, the body has no grace."""
         if not self._boxed:
             return frozenset()
@@ -117,8 +123,23 @@ class Body:
 
     def leftovers(self) -> int:
         """How many processes the program left behind."""
-        spared = self._spared()
-        return sum(1 for process in guard.descendants(os.getpid()) if process.pid not in spared)
+        spared = self.spared
+        return sum(1 for pid in self._living() if pid not in spared)
+
+    def _living(self) -> list[int]:
+        """Pids below this runner; where nothing can be looked at just now, the program itself may be there."""
+        try:
+            return [process.pid for process in guard.descendants(os.getpid())]
+        except OSError:
+            return [self.pid]
+
+    @staticmethod
+    def _signal(number: int, spared: frozenset[int] = frozenset()) -> bool:
+        """Signal the tree; False only if there was nobody. Who could not look has proved nothing, and looks again."""
+        try:
+            return bool(guard.signal_tree(os.getpid(), number, spared))
+        except OSError:
+            return True
 
     def _read(self, fd: int) -> None:
         try:
@@ -156,6 +177,22 @@ class Body:
             self._close_stream(fd)
         self._close_status()
 
+    def _child_ended(self) -> None:
+        self._stirred.set()
+        self.reap_zombies()
+
+    async def _next_end(self, at_most: float) -> None:
+        """Until a child of ours has ended, or for so many seconds.
+
+        Hundreds of guards that keep looking would take the very time in which their trees could die.
+        """
+        self._stirred.clear()
+        alarm = self._loop.call_later(at_most, self._stirred.set)
+        try:
+            await self._stirred.wait()
+        finally:
+            alarm.cancel()
+
     def reap_zombies(self) -> bool:
         """Collect every child that ended, ours and the adopted: a subreaper that does not piles them up.
 
@@ -175,14 +212,13 @@ class Body:
 
     async def end_tree(self, grace: float) -> list[int]:
         """SIGTERM, up to `grace` seconds, SIGKILL, until nothing is left; the pids that would not die."""
-        me = os.getpid()
-        spared = self._spared()
-        if guard.signal_tree(me, signal.SIGTERM, spared):
+        spared = self.spared
+        if self._signal(signal.SIGTERM, spared):
             # A stopped process acts on SIGTERM only once it goes on.
-            guard.signal_tree(me, signal.SIGCONT, spared)
+            self._signal(signal.SIGCONT, spared)
             waited, last = 0.0, self._loop.time()
             while waited < grace and not self.reap_zombies():
-                await asyncio.sleep(_PASS_PAUSE)
+                await self._next_end(min(grace - waited, _GRACE_PAUSE))
                 now = self._loop.time()
                 # A pause of our own is no grace that the tree had.
                 waited += min(now - last, _LONGEST_PASS)
@@ -191,22 +227,22 @@ class Body:
 
     async def kill_tree(self) -> list[int]:
         """SIGKILL in passes, for a tree that forks while it is being killed."""
-        me = os.getpid()
-        for count in range(_KILL_PASSES):
-            guard.signal_tree(me, signal.SIGKILL)
-            if self.reap_zombies():
-                return []
-            # A chain that forks and leaves is only caught by whoever looks faster than it hops.
-            await asyncio.sleep(0 if count < _FAST_PASSES else _PASS_PAUSE)
-        return [process.pid for process in guard.descendants(me)]
+        until = self._loop.time() + _KILL_SECONDS
+        while not self.reap_zombies():
+            if self._loop.time() > until:
+                return self._living()
+            self._signal(signal.SIGKILL)
+            # Each hop of a chain that forks and leaves is a child of ours that ends: it wakes us to the next one.
+            await self._next_end(_PASS_PAUSE)
+        return []
 
     def freeze(self) -> list[int]:
         """SIGSTOP everything; the pids that were stopped."""
-        return guard.signal_tree(os.getpid(), signal.SIGSTOP, self._spared())
+        return guard.signal_tree(os.getpid(), signal.SIGSTOP, self.spared)
 
     def resume(self) -> list[int]:
         """SIGCONT everything; the pids that go on."""
-        return guard.signal_tree(os.getpid(), signal.SIGCONT, self._spared())
+        return guard.signal_tree(os.getpid(), signal.SIGCONT, self.spared)
 
     @property
     def how_it_ended(self) -> tuple[int | None, int | None]:
@@ -225,6 +261,7 @@ class Body:
             output_bytes=self._log.total,
             tail=self._log.tail(),
             log_path=str(self._log.path),
+            loss=self._log.loss,
         )
 
 

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 MAX_QUEUED = 256
 """Calls that may wait; beyond that the socket is not read until the queue has drained."""
+LINES_A_TURN = 64
+"""What is taken of one connection before everyone else has a turn of the loop."""
+MOST_USELESS = 64
+"""Lines of no use, or kilobytes of them, after which a connection is not read for a while."""
+PAUSE_SECONDS = 0.01
+PAUSE_SHARE = 4
+"""How many times the pause is at least as long as what it follows took: a flood costs no more than a fifth of us."""
 
 
 class PeerGone(CouncilError):
@@ -82,15 +89,18 @@ class Peer(asyncio.Protocol):
         self._answering: set[asyncio.Task[None]] = set()
         self._buffer = bytearray()
         self._skipping = False
+        self._useless = 0
+        self._behind = False
+        """Whether there is more to take, in a later turn."""
         self._calls: asyncio.Queue[Call] = asyncio.Queue()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._next_id = 1
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._worker: asyncio.Task[None] | None = None
-        self._paused = False
         self._writable = asyncio.Event()
         self._writable.set()
-        self.lost = asyncio.get_running_loop().create_future()
+        self.lost = self._loop.create_future()
         """Resolves when the connection is gone."""
 
     # asyncio.Protocol
@@ -100,23 +110,13 @@ class Peer(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a stream transport is needed")
         self._transport = transport
-        self._worker = asyncio.get_running_loop().create_task(self._work())
+        self._worker = self._loop.create_task(self._work())
 
     def data_received(self, data: bytes) -> None:
         """Cut the stream into lines; a line over the cap is passed over to its end and counted once."""
         self._buffer += data
-        while (end := self._buffer.find(b"\n")) >= 0:
-            line = bytes(self._buffer[:end])
-            del self._buffer[: end + 1]
-            if self._skipping:
-                self._skipping = False
-                continue
-            self._take(line)
-        if len(self._buffer) > MAX_MESSAGE:
-            self._buffer.clear()
-            if not self._skipping:
-                self._skipping = True
-                self._refuse("longer than the cap")
+        if not self._behind:
+            self._turn()
 
     def pause_writing(self) -> None:
         """Answer nothing more until the other side reads: its answers would pile up here."""
@@ -148,7 +148,7 @@ class Peer(asyncio.Protocol):
         ident = self._next_id
         self._next_id += 1
         line = packed(Call(method, params or {}, ident))
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[ident] = future
         self._transport.write(line)
         try:
@@ -168,36 +168,85 @@ class Peer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    @property
+    def sent(self) -> bool:
+        """Whether all that was written has left this process."""
+        return self._transport is None or self._transport.get_write_buffer_size() == 0
+
     def socket_info(self, name: str) -> Any:  # noqa: ANN401 - whatever asyncio offers under the name
         """What asyncio knows of the transport under `name`, e.g. `socket`."""
         return self._transport.get_extra_info(name) if self._transport is not None else None
 
     # inside
 
+    def _turn(self) -> None:
+        """Take some lines; whoever has sent more waits, so that no flood keeps others from being heard."""
+        self._behind = False
+        if self.lost.done():
+            return
+        began, taken = self._loop.time(), 0
+        while taken < LINES_A_TURN and self._useless < MOST_USELESS and self._calls.qsize() <= MAX_QUEUED:
+            if (line := self._line()) is None:
+                break
+            taken += 1
+            self._take(line)
+        if self._useless >= MOST_USELESS:
+            self._useless = 0
+            self._behind = True
+            pause = max(PAUSE_SECONDS, PAUSE_SHARE * (self._loop.time() - began))
+            self._loop.call_later(pause, self._turn)
+        elif taken == LINES_A_TURN:
+            self._behind = True
+            self._loop.call_soon(self._turn)
+        self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        if self._transport is None:
+            return
+        if self._behind or self._calls.qsize() > MAX_QUEUED:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _line(self) -> bytes | None:
+        """The next line, or None when there is no whole one."""
+        while (end := self._buffer.find(b"\n")) >= 0:
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            if not self._skipping:
+                return line
+            self._skipping = False
+        if len(self._buffer) > MAX_MESSAGE:
+            self._useless += len(self._buffer) // 1024
+            self._buffer.clear()
+            if not self._skipping:
+                self._skipping = True
+                self._refuse("longer than the cap")
+        return None
+
     def _take(self, line: bytes) -> None:
         try:
             message = decode(line)
         except BadMessage as error:
+            self._useless += len(line) // 1024
             self._refuse(str(error))
             return
         if isinstance(message, Call):
             if message.method in self._prompt:
                 self._answer_now(message)
-                return
-            self._calls.put_nowait(message)
-            if self._calls.qsize() > MAX_QUEUED and not self._paused and self._transport is not None:
-                self._paused = True
-                self._transport.pause_reading()
+            else:
+                self._calls.put_nowait(message)
             return
         future = self._waiting.get(message.id)
         if future is None or future.done():
-            return
-        if message.error is not None:
+            self._useless += 1
+        elif message.error is not None:
             future.set_exception(RemoteRefusal(message.error))
         else:
             future.set_result(message.result)
 
     def _refuse(self, reason: str) -> None:
+        self._useless += 1
         if self._on_bad is not None:
             self._on_bad(self, reason)
 
@@ -205,15 +254,14 @@ class Peer(asyncio.Protocol):
         while True:
             await self._writable.wait()
             call = await self._calls.get()
-            if self._paused and self._calls.qsize() < MAX_QUEUED // 2 and self._transport is not None:
-                self._paused = False
-                self._transport.resume_reading()
+            if self._calls.qsize() == MAX_QUEUED // 2 and not self._behind:
+                self._turn()
             await self._answer(call)
 
     def _answer_now(self, call: Call) -> None:
         # Whoever asks and does not read gets no more answers, and none pile up here.
         if self._writable.is_set() and len(self._answering) < MAX_QUEUED:
-            task = asyncio.get_running_loop().create_task(self._answer(call))
+            task = self._loop.create_task(self._answer(call))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
 

@@ -15,6 +15,9 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from council_tui.domain.errors import CouncilError
+from council_tui.runner.reserve import SHORT, reserve
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -52,12 +55,28 @@ class Process:
     session: int
 
 
-def read_process(pid: int) -> Process | None:
-    """One process, or None when it is gone (proc_pid_stat(5))."""
+def _content(path: str) -> bytes | None:
+    """A file of /proc; None when its process is gone or keeps it from us.
+
+    Raises OSError where this machine has no room to look: that nobody could be seen proves nobody dead.
+    """
+
+    def read() -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            raw = file.read()
-    except OSError:
+        return reserve.use(read)
+    except OSError as error:
+        if error.errno in SHORT:
+            raise
+        return None
+
+
+def read_process(pid: int) -> Process | None:
+    """One process, or None when it is gone (proc_pid_stat(5)). Raises OSError where nothing can be looked at."""
+    raw = _content(f"/proc/{pid}/stat")
+    if raw is None:
         return None
     fields = raw[raw.rindex(b")") + 2 :].split()
     return Process(pid, int(fields[1]), fields[0].decode(), int(fields[19]), int(fields[3]))
@@ -65,7 +84,7 @@ def read_process(pid: int) -> Process | None:
 
 def all_processes() -> Iterator[Process]:
     """One pass over /proc."""
-    for name in os.listdir("/proc"):
+    for name in reserve.use(lambda: os.listdir("/proc")):
         if name.isdigit() and (found := read_process(int(name))) is not None:
             yield found
 
@@ -78,15 +97,13 @@ def children_of(pid: int) -> list[int]:
     """
     found: list[int] = []
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
+        threads = reserve.use(lambda: os.listdir(f"/proc/{pid}/task"))
+    except OSError as error:
+        if error.errno in SHORT:
+            raise
         return found
     for thread in threads:
-        try:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
-        except OSError:
-            continue
+        found += map(int, (_content(f"/proc/{pid}/task/{thread}/children") or b"").split())
     return found
 
 
@@ -109,22 +126,27 @@ def descendants(root: int) -> list[Process]:
 
 
 def send(process: Process, number: int) -> bool:
-    """Signal exactly this process; False when it is gone or its pid is someone else's by now."""
-    try:
+    """Signal exactly this process; False when it is gone, or not ours to signal, or its pid someone else's by now.
+
+    False proves nothing: whoever kills looks again.
+    """
+
+    def reach() -> bool:
         fd = os.pidfd_open(process.pid)
-    except OSError:
-        return False
-    try:
-        now = read_process(process.pid)
-        if now is None or now.start_time != process.start_time:
-            return False
-        signal.pidfd_send_signal(fd, number)
-    except ProcessLookupError:
-        return False
-    else:
+        try:
+            now = read_process(process.pid)
+            if now is None or now.start_time != process.start_time:
+                return False
+            signal.pidfd_send_signal(fd, number)
+        finally:
+            os.close(fd)
         return True
-    finally:
-        os.close(fd)
+
+    try:
+        return reserve.use(reach)
+    except OSError:
+        # Gone; or a program that runs as another user by now (setuid); or this machine has no room to look.
+        return False
 
 
 def signal_tree(root: int, number: int, spare: frozenset[int] = frozenset()) -> list[int]:
@@ -132,11 +154,27 @@ def signal_tree(root: int, number: int, spare: frozenset[int] = frozenset()) -> 
     return [process.pid for process in descendants(root) if process.pid not in spare and send(process, number)]
 
 
+_NEEDED = ("self/stat", "thread-self/children", "sys/kernel/random/boot_id")
+"""What tells processes apart; a container or a service manager may keep any of it from us."""
+
+
 @functools.cache
 def boot_id() -> str:
-    """The kernel's name of this boot: a pid of another boot is nobody's."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    """The kernel's name of this boot: a pid of another boot is nobody's.
+
+    Raises `CouncilError` where /proc tells too little: who cannot see what lives must not start anything.
+    """
+    text = ""
+    for name in _NEEDED:
+        try:
+            with open(f"/proc/{name}", encoding="ascii") as file:
+                text = file.read()
+        except OSError as error:
+            raise CouncilError(
+                f"cannot read /proc/{name}: {error.strerror}; council tells processes apart by /proc, "
+                "so mount it whole (proc(5))"
+            ) from None
+    return text.strip()
 
 
 MARKER = b"COUNCIL_RUN="
@@ -144,12 +182,7 @@ MARKER = b"COUNCIL_RUN="
 
 def marker_of(pid: int) -> str | None:
     """The run in whose body a process was started, or None; an unreadable environment counts as none."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            raw = file.read()
-    except OSError:
-        return None
-    for entry in raw.split(b"\0"):
+    for entry in (_content(f"/proc/{pid}/environ") or b"").split(b"\0"):
         if entry.startswith(MARKER):
             return entry[len(MARKER) :].decode("utf-8", "replace")
     return None
@@ -168,8 +201,16 @@ def is_below(pid: int, root: int) -> bool:
 
 def all_marked() -> list[tuple[Process, str]]:
     """Every living process that carries a run's marker, wherever it hangs in the tree, with that run."""
-    found = ((process, marker_of(process.pid)) for process in all_processes() if process.state not in "ZX")
-    return [(process, run) for process, run in found if run is not None]
+    found: list[tuple[Process, str]] = []
+    for name in reserve.use(lambda: os.listdir("/proc")):
+        # Most processes of a machine have no marker, and need no second look.
+        if not name.isdigit() or marker_of(int(name)) is None:
+            continue
+        # Identity before the marker that counts: whoever gets this pid in between is not taken for its former owner.
+        process, run = read_process(int(name)), marker_of(int(name))
+        if process is not None and process.state not in "ZX" and run is not None:
+            found.append((process, run))
+    return found
 
 
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})

@@ -1,7 +1,8 @@
 """The runner: what containerd's shim is to a container, this is to an agent.
 
 It holds the agent's key, passes the gates of the handshake, starts and guards the body, beats, and signs
-the report. If it loses the supervisor it ends its body and leaves.
+the report. If it loses the supervisor it looks for the next one for as long as its patience lasts; then it
+ends its body and leaves.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import secrets
 import signal
 import time
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +24,16 @@ from council_tui.domain.ids import agent_type, encode
 from council_tui.domain.order import Order
 from council_tui.domain.text import safe
 from council_tui.ledger.keys import Key
+from council_tui.ledger.merkle import leaf_hash
 from council_tui.ledger.signer import Signer
 from council_tui.runner import guard
 from council_tui.runner.beats import BeatSender
 from council_tui.runner.channel import Peer, PeerGone, RemoteRefusal, UnknownMethod
 from council_tui.runner.family import Family
 from council_tui.runner.keeper import Keeper
+from council_tui.runner.link import Link
 from council_tui.runner.office import Office
+from council_tui.runner.passport import Passport
 from council_tui.runner.proof import canonical_sha256
 from council_tui.runner.slice import slice_problems
 from council_tui.runner.spec import Grant, RunnerSpec
@@ -48,7 +53,8 @@ class Runner:
         self.spec = spec
         self._key = Key.generate()
         self._loop = asyncio.get_running_loop()
-        self._peer: Peer | None = None
+        self._link = Link(spec.socket, self._handle, _print_fault)
+        self._passport: Passport | None = None
         self._grant: Grant | None = None
         self._signer: Signer | None = None
         self._keeper: Keeper | None = None
@@ -56,26 +62,30 @@ class Runner:
         self._office: Office | None = None
         self._beats: BeatSender | None = None
         self._ending = False
+        self._reaped = False
+        """Whether everything it guarded was ended because its supervisor asked for that."""
         self._done = asyncio.Event()
         self._exit = EXIT_OK
+        self._beat_token = spec.beat_token
+        self._known: Peer | None = None
+        """The connection whose other end may ask things of us."""
 
     async def live(self) -> int:
         """Run to the end; the exit status."""
-        _, protocol = await self._loop.create_unix_connection(
-            lambda: Peer(self._handle, on_lost=self._lost, on_fault=_print_fault, prompt=frozenset({"ping"})),
-            self.spec.socket,
-        )
-        self._peer = protocol
-        work = self._loop.create_task(self._work())
+        self._known = await self._link.open()
+        tasks = [self._loop.create_task(self._work()), self._loop.create_task(self._leave_when_alone())]
         await self._done.wait()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        if self._reaped and (self._link.peer is None or self._link.peer.sent):
+            # It guards nobody any more: hundreds that tidy up at once would be in each other's way.
+            os._exit(self._exit)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._body is not None:
             if self._exit in (EXIT_REFUSED, EXIT_FAULT):
                 await self._body.kill_tree()
             self._body.close()
-        protocol.close()
-        await asyncio.wait({protocol.lost}, timeout=1)
+        await self._link.close()
         return self._exit
 
     def _finish(self, status: int) -> None:
@@ -92,24 +102,32 @@ class Runner:
                 self._finish(EXIT_REFUSED)
         except PeerGone:
             return
-        except Exception:
+        except Exception as error:
             # Whoever only keeps beating after a fault of its own would look alive until its time is up.
-            traceback.print_exc()
+            self._link.tell("fault", {"reason": _words(error)})
             self._finish(EXIT_FAULT)
+            _print_fault(error)
 
     # the gates
 
     async def _ask(self, method: str, **params: Any) -> Any:  # noqa: ANN401
-        if self._peer is None:
-            raise PeerGone("not connected")
-        return await self._peer.call(method, params)
+        return await self._link.ask(method, params)
 
     async def _handshake(self) -> None:
         raw = await self._ask("hello", run=self.spec.run, token=self.spec.token, public_key=self._key.public.hex())
         grant = self._grant = Grant.read(raw)
         self._signer = Signer(self.spec.agent, self._key, grant.log, since=grant.validity[0])
         inherited = grant.context.inheritance
-        self._family = Family(self.spec.agent, inherited, self._signer, grant.card, grant.depth, grant.validity)
+        self._family = Family(
+            self.spec.agent,
+            inherited,
+            self._signer,
+            grant.card,
+            grant.depth,
+            grant.validity,
+            grant.context.resource_limits,
+            grant.context.lifecycle_policy.patience,
+        )
         fault = grant.order.fault
         if fault == "never-claims":
             await asyncio.Event().wait()
@@ -124,7 +142,25 @@ class Runner:
             # Orders may come in the moment the acknowledgement is on the board.
             self._office = Office(agent_type(self.spec.agent), self._ask)
         self._write_acknowledgement(grant)
+        # From here on there is work that a new supervisor can take up.
+        self._passport = Passport(self.spec, grant, self._key, self._signer)
+        self._link.keep(self._parent().patience, self._introduce)
         await self._ask("acknowledge")
+
+    async def _introduce(self, peer: Peer) -> None:
+        """To the supervisor that took the home over: who we are, and how things stand here."""
+        if self._passport is None:
+            raise Refused("resume", "the handshake is not over")
+        self._known = peer
+        answer = await self._passport.show(peer, self._standing())
+        if self._beats is not None:
+            self._beats.token = answer
+        self._beat_token = answer
+
+    def _standing(self) -> dict[str, Any]:
+        if self._office is not None:
+            return {"closing": self._office.closed.is_set()}
+        return self._keeper.standing() if self._keeper is not None else {}
 
     async def _verify(self, grant: Grant, fault: str | None) -> None:
         """The child checks what it inherits itself, whatever its parent made of it."""
@@ -151,7 +187,7 @@ class Runner:
         grant = self._grant
         if grant is None:
             return
-        self._beats = BeatSender(self.spec.notify, self.spec.run, self.spec.beat_token)
+        self._beats = BeatSender(self.spec.notify, self.spec.run, self._beat_token)
         policy = grant.context.lifecycle_policy
         if policy.beat_source == "runner":
             self._beats.every(policy.parent_heartbeat_interval_seconds)
@@ -162,9 +198,9 @@ class Runner:
         await self._keep_body(grant)
 
     async def _keep_body(self, grant: Grant) -> None:
-        if self._family is None or self._beats is None or self._peer is None:
+        if self._family is None or self._beats is None:
             return
-        keeper = self._keeper = Keeper(self.spec, grant, self._family, self._beats, self._ask, self._peer.notify)
+        keeper = self._keeper = Keeper(self.spec, grant, self._family, self._beats, self._ask, self._link.tell)
         judged = await keeper.work()
         if judged is not None and not self._ending:
             await self._report(*judged)
@@ -194,21 +230,25 @@ class Runner:
         artifacts = [("result.json", digest)]
         if end is not None:
             artifacts.append(("output.log", end.output_sha256))
-        entry = signer.sign(
-            "ascension",
-            int(time.time()),
-            [(grant.card, digest), *artifacts],
-            {
-                "status": result.status,
-                "summary": safe(result.recommendation, 2000) or grant.order.title,
-                "findings": len(result.findings),
-                "artifacts": [name for name, _ in artifacts],
-                "contract": grant.context.sha256(),
-                "run": self.spec.run,
-                "enforcement": grant.enforcement,
-            },
-        )
-        await self._ask("report", entry=entry.decode())
+        fields = {
+            "status": result.status,
+            "summary": safe(result.recommendation, 2000) or grant.order.title,
+            "findings": len(result.findings),
+            "artifacts": [name for name, _ in artifacts],
+            "contract": grant.context.sha256(),
+            "run": self.spec.run,
+            "enforcement": grant.enforcement,
+        }
+        entry = b""
+
+        def signed() -> dict[str, Any]:
+            nonlocal entry
+            # After a loss: the log has it already and it is only told again, or it never had it.
+            if not entry or leaf_hash(entry).hex() != signer.prev:
+                entry = signer.sign("ascension", int(time.time()), [(grant.card, digest), *artifacts], fields)
+            return {"entry": entry.decode()}
+
+        await self._link.ask("report", signed)
         self._ending = True
         self._finish(EXIT_OK)
 
@@ -216,6 +256,8 @@ class Runner:
 
     async def _handle(self, peer: Peer, call: Call) -> Any:  # noqa: ANN401
         method = getattr(self, f"_on_{call.method}", None)
+        if peer is not self._known or (peer is not self._link.peer and call.method != "prove"):
+            raise Refused("peer", "not introduced")
         if method is None:
             raise UnknownMethod(f"a runner does not offer {call.method!r}")
         return await method(call.params)
@@ -232,12 +274,19 @@ class Runner:
             if self._body.exited.done():
                 exit_status, number = self._body.how_it_ended
         if not survivors:
+            self._reaped = True
             self._loop.call_soon(self._finish, EXIT_OK)
         return {
             "exit_status": exit_status,
             "signal": number,
             "survivors": survivors,
         }
+
+    async def _on_prove(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Our new supervisor shows that it is Hermes, and wants to see that we are who we say."""
+        if self._passport is None:
+            raise Refused("prove", "the handshake is not over")
+        return {"proof": self._passport.stamp(params)}
 
     async def _on_ping(self, params: dict[str, Any]) -> dict[str, Any]:
         """Seconds since this agent last beat, for a supervisor that did not hear of it."""
@@ -247,11 +296,11 @@ class Runner:
 
     async def _on_stop(self, params: dict[str, Any]) -> dict[str, Any]:
         """Freeze the body's tree where it stands."""
-        return {"stopped": self._body.freeze() if self._body is not None else []}
+        return {"stopped": self._keeper.freeze() if self._keeper is not None else []}
 
     async def _on_continue(self, params: dict[str, Any]) -> dict[str, Any]:
         """Let a frozen tree go on."""
-        return {"going_on": self._body.resume() if self._body is not None else []}
+        return {"going_on": self._keeper.thaw() if self._keeper is not None else []}
 
     async def _on_contract(self, params: dict[str, Any]) -> dict[str, Any]:
         """As a parent: the spawn context for one attempt at one of this agent's cards."""
@@ -294,22 +343,27 @@ class Runner:
             raise Refused("office", f"{self.spec.agent} holds no office")
         return self._office
 
-    def _lost(self, peer: Peer) -> None:
-        """The supervisor is gone: nothing survives its parent's patience."""
-        if not self._done.is_set():
-            self._ending = True
-            self._leaving = self._loop.create_task(self._leave())
-
-    async def _leave(self) -> None:
+    async def _leave_when_alone(self) -> None:
+        """The supervisor is gone, and patience with it: nothing survives that."""
+        await self._link.gone.wait()
+        self._ending = True
         grace = self._grant.context.lifecycle_policy.grace_seconds if self._grant else 0
         if self._body is not None:
             await self._body.end_tree(grace)
         self._finish(EXIT_LOST)
 
 
+def _words(error: Exception) -> str:
+    """A fault of ours for a person: what this machine refused us, or what kind it was."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return f"{type(error).__name__}: {error}"
+
+
 def _print_fault(error: Exception) -> None:
-    """A fault of ours, for the log of all runners."""
-    traceback.print_exception(error)
+    """A fault of ours, for the log of all runners, if the disk takes any of it."""
+    with suppress(OSError):
+        traceback.print_exception(error)
 
 
 def run(spec: RunnerSpec) -> int:
@@ -325,5 +379,6 @@ def run(spec: RunnerSpec) -> int:
     try:
         return asyncio.run(main())
     except (OSError, CouncilError) as error:
-        os.write(2, f"runner {spec.run}: {error}\n".encode())
+        with suppress(OSError):
+            os.write(2, f"runner {spec.run}: {error}\n".encode())
         return EXIT_REFUSED

@@ -21,6 +21,8 @@ class RunnerSpec:
     beat_token: str
     log_dir: str
     body_socket: str
+    grace: float = 5.0
+    """Seconds between SIGTERM and SIGKILL for what is left when the runner itself is killed."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Grant:
     order: Order
     card: str
     log: str
+    root: str
+    """Hermes' public key, hex: whoever takes this agent over later has to prove that it holds it."""
     depth: int
     validity: tuple[int, int]
     """Unix seconds from which and until which this agent's own grant holds at the most."""
@@ -41,6 +45,8 @@ class Grant:
     """The council's home, which no body has business in."""
     bwrap: str
     """Path of bubblewrap for strong mode; empty in portable mode."""
+    groups: dict[str, str]
+    """By limit of a contract: where a cgroup that holds it can be made."""
     mbti: frozenset[str] | None
 
     @classmethod
@@ -51,6 +57,7 @@ class Grant:
             Order.model_validate(raw["order"]),
             str(raw["card"]),
             str(raw["log"]),
+            str(raw["root"]),
             int(raw["depth"]),
             (int(raw["not_before"]), int(raw["not_after"])),
             str(raw["enforcement"]),
@@ -58,5 +65,6 @@ class Grant:
             str(raw["workdir"]),
             str(raw["home"]),
             str(raw["bwrap"]),
+            {str(limit): str(folder) for limit, folder in raw["groups"].items()},
             frozenset(raw["mbti"]) if raw.get("mbti") is not None else None,
         )

@@ -43,6 +43,7 @@ def _sample() -> dict[str, Any]:
         "order": order.model_dump(mode="json"),
         "card": "t_1",
         "log": "warm",
+        "root": "",
         "depth": 1,
         "not_before": 0,
         "not_after": 0,
@@ -51,6 +52,7 @@ def _sample() -> dict[str, Any]:
         "workdir": "/",
         "home": "/warm",
         "bwrap": "",
+        "groups": {},
         "mbti": None,
     }
 

@@ -7,10 +7,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.hierarchy import PARENTS
+from council_tui.hosts import descriptors
 from council_tui.runner import guard
+from council_tui.supervisor.leftovers import looked
 
 if TYPE_CHECKING:
     from council_tui.supervisor.supervisor import Supervisor
+
+
+FILES = 16
+"""That have to be free for what an audit finds to mean anything: directories, /proc and the ledger are opened."""
+
+
+async def audited(sup: Supervisor) -> dict[str, Any]:
+    """The audit of a fleet that is over, once this machine has room to look. Raises OSError when it never has."""
+    await looked(lambda: descriptors.need(FILES))
+    await sup.clearing.end()
+    return await looked(lambda: audit(sup))
 
 
 def audit(sup: Supervisor) -> dict[str, Any]:
@@ -28,7 +41,7 @@ def audit(sup: Supervisor) -> dict[str, Any]:
 
 def _slices_left(sup: Supervisor) -> list[str]:
     """What runs that are over have left on disk, also beside their own slices."""
-    found = set(sup.uncleared)
+    found = sup.clearing.left
     with suppress(OSError):
         found.update(str(path) for path in sup.home.slices.iterdir())
     used = {seat.slice for seat in sup.seats.values()} | {str(sup.home.slices / run) for run in sup.seats}

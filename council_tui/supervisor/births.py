@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from council_tui.board.board import Draft
 from council_tui.domain import ids
-from council_tui.domain.contract import SpawnContext, check_narrowing
-from council_tui.domain.errors import Refused
+from council_tui.domain.contract import SpawnContext, check_limits, check_narrowing
+from council_tui.domain.errors import HomeUnusable, Refused
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.lifecycle import RunState, Signal, Timing
@@ -17,6 +17,7 @@ from council_tui.domain.order import Order, check_size, materialise
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
 from council_tui.supervisor import limits, slices
+from council_tui.supervisor.leftovers import note_slice
 from council_tui.supervisor.seat import Seat
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Births:
             raise Refused("council", "it is closing")
         if any(seat.card == card_id for seat in self._sup.seats.values()):
             raise Refused("card", f"{card_id} has a living run already")
-        path = slices.make(context.memory_slice.shared_memory_path, [seat.slice for seat in self._sup.seats.values()])
+        path = self._make_slice(run, context.memory_slice.shared_memory_path)
         budget = None if kind in PARENTS else order.envelope.time_budget_minutes * 60
         seat = Seat(
             run=run,
@@ -75,7 +76,7 @@ class Births:
             opened=opened,
         )
         self._sup.handshake.microsharks[run] = orders
-        self._sup.seats[run] = self._sup.by_agent[agent] = seat
+        self._sup.take_in(seat)
         await self._start(seat)
         above = self._sup.by_agent.get(seat.parent)
         if seat.parent != self._sup.hermes and (above is None or not above.can_parent):
@@ -83,6 +84,23 @@ class Births:
             reason = f"its parent {above.label if above else ids.agent_label(seat.parent)} is gone"
             await self._sup.signal(seat, Signal.PARENT_GONE, {"reason": reason})
         return seat
+
+    def _make_slice(self, run: str, wanted: str) -> str:
+        """The slice of a run. Where a plan chose the place, it is noted: before the journal has it we may be gone."""
+        home = self._sup.home
+        taken = [seat.slice for seat in self._sup.seats.values()]
+        if Path(wanted).parent == home.slices:
+            return slices.make(wanted, taken)
+        path = ""
+        try:
+            note_slice(home, run, wanted, made=False)
+            path = slices.make(wanted, taken)
+            note_slice(home, run, path, made=True)
+        except HomeUnusable:
+            if path:
+                slices.remove(path)
+            raise
+        return path
 
     async def _contract(self, card: Card, order: Order, run: str, parent: Seat | None) -> SpawnContext:
         """The parent writes it; for an office the parent is Hermes, which is us."""
@@ -113,9 +131,11 @@ class Births:
         """Hold a contract against the rules once more, on our side; the words for what is enforced."""
         if context.parent_id != parent_agent:
             raise Refused("parent_id", f"{context.parent_id} is not the parent of this card")
-        inherited = parent.context.inheritance if parent is not None and parent.kind not in PARENTS else None
+        above = parent.context if parent is not None and parent.kind not in PARENTS else None
+        inherited, bounds = (above.inheritance, above.resource_limits) if above is not None else (None, None)
         allowed = self.allowed_types(parent_agent)
         problems = [*context.inheritance.problems(allowed), *check_narrowing(inherited, context.inheritance)]
+        problems += check_limits(bounds, context.resource_limits)
         problems += self._style_problems(context.inheritance.style_guide)
         if problems:
             raise problems[0]
@@ -149,6 +169,7 @@ class Births:
             beat_token=seat.beat_token,
             log_dir=str(self._sup.home.logs / seat.run),
             body_socket=str(self._sup.home.bodies / seat.run),
+            grace=seat.state.timing.grace,
         )
         try:
             started = await self._sup.host.spawn(spec)
@@ -157,7 +178,8 @@ class Births:
             for passed in (seat.started, seat.exited, seat.clean):
                 passed.set()
             self._sup.forget(seat)
-            slices.remove(seat.slice)
+            if not slices.remove(seat.slice):
+                self._sup.clearing.note(seat, [seat.slice])
             raise
         seat.pid, seat.start_time = started.pid, started.start_time
         self._sup.by_pid[started.pid] = seat

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from council_tui.board.home import ordinary
 from council_tui.domain.card import BlockKind, FailKind
 from council_tui.domain.errors import CouncilError, Refused, StaleRun
 from council_tui.domain.events import EventKind
@@ -20,6 +21,7 @@ from council_tui.domain.evidence import check_result
 from council_tui.domain.heartbeat import SILENT_AFTER
 from council_tui.domain.lifecycle import Outcome, Phase, Signal
 from council_tui.domain.order import Order
+from council_tui.domain.rate_limit import rate_limited
 from council_tui.domain.text import safe
 from council_tui.ledger.envelope import open_strict
 from council_tui.ledger.keys import valid_public
@@ -27,6 +29,7 @@ from council_tui.ledger.lineage import validity
 from council_tui.ledger.verdicts import BadEntry, Verdict
 from council_tui.runner.channel import UnknownMethod
 from council_tui.runner.proof import canonical_sha256
+from council_tui.runner.reserve import reserve
 from council_tui.supervisor.channel import credentials
 
 if TYPE_CHECKING:
@@ -74,7 +77,8 @@ class Handshake:
             "context": seat.context.model_dump(mode="json"),
             "order": seat.order.model_dump(mode="json"),
             "card": seat.card,
-            "log": self._sup.ledger.origin,
+            "log": self._sup.authority.ledger.origin,
+            "root": self._sup.root_public.hex(),
             "depth": seat.depth,
             "not_before": not_before,
             "not_after": not_after,
@@ -83,6 +87,7 @@ class Handshake:
             "workdir": self._sup.workdir,
             "home": str(self._sup.home.root),
             "bwrap": self._sup.tier.bwrap,
+            "groups": dict(self._sup.tier.groups),
             "mbti": None if allowed is None else sorted(allowed),
         }
 
@@ -106,7 +111,7 @@ class Handshake:
         timing = seat.state.timing
         if seat.parent == self._sup.hermes:
             inherited = seat.context.inheritance
-            return await self._sup.sign("delegation", self._own_delegation(seat, inherited))
+            return await self._sup.authority.sign("delegation", self._own_delegation(seat, inherited))
         parent = self._sup.by_agent.get(seat.parent)
         if parent is None or parent.peer is None:
             raise Refused("parent_id", "the parent is gone")
@@ -125,13 +130,13 @@ class Handshake:
         raw = answer["entry"].encode()
         said = open_strict(raw).payload["predicate"]
         try:
-            appended = await self._sup.ledger.append(raw)
+            appended = await self._sup.authority.ledger.append(raw)
         except BadEntry:
             parent.peer.notify("withdraw", {"entry": raw.decode()})
             raise
         if seat.state.phase is Phase.ENDED:
             # Too late: the grant stands on the log, so it has to be taken back there.
-            await self._sup.revoke(seat.agent, "its run was over before it was delegated")
+            await self._sup.authority.revoke(seat.agent, "its run was over before it was delegated")
         if (said.get("child"), said.get("public_key"), said.get("contract")) != (
             seat.agent,
             seat.public_key,
@@ -194,17 +199,26 @@ class Handshake:
 
     async def acknowledge(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """The child wrote `acknowledged` into its slice; the board gets it from there."""
+        if seat.taken_back and seat.state.phase in (Phase.RUNNING, Phase.HELD):
+            # It was told so by a supervisor that died before its answer was heard.
+            seat.born.set()
+            return {"phase": str(seat.state.phase)}
         path = Path(seat.slice) / "ctl" / "acknowledged"
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise Refused("acknowledge", f"{path} cannot be read") from None
+            said = json.loads(reserve.use(lambda: ordinary(path)))
+        except (OSError, ValueError) as error:
+            raise Refused("acknowledge", f"{path} cannot be read: {safe(str(error), 200)}") from None
         if said.get("run") != seat.run or said.get("card") != seat.card:
             raise Refused("acknowledge", "the acknowledgement in the slice is another run's")
         answer = await self._gate(seat, Signal.ACKNOWLEDGED)
         seat.acknowledged_after = self._sup.clock() - seat.opened
         seat.born.set()
         return answer
+
+    async def fault(self, seat: Seat, params: dict[str, Any]) -> None:
+        """The last words of a runner that cannot go on."""
+        reason = f"its runner cannot go on: {safe(str(params['reason']), 300)}"
+        await self._sup.signal(seat, Signal.PROCESS_GONE, {"reason": reason})
 
     async def started(self, seat: Seat, params: dict[str, Any]) -> None:
         """The body runs."""
@@ -223,15 +237,29 @@ class Handshake:
     async def card(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """A parent asks for a card of its own."""
         order = Order.model_validate(params["order"])
+        if seat.taken_back:
+            for card in self._sup.board.tables.cards.values():
+                if card.parent_agent == seat.agent and card.plan_id == order.id:
+                    return {"card": card.id}
         return {"card": await self._sup.on_card(seat, order)}
 
+    async def swarm(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
+        """A parent asks for many microsharks in one contract; the answer is what Hermes grants."""
+        await self._sup.fleet_here.wait()
+        if self._sup.on_swarm is None:
+            raise Refused("swarm", "nobody grants swarms here")
+        return await self._sup.on_swarm(seat, Order.model_validate(params["order"]))
+
     async def breach(self, seat: Seat, params: dict[str, Any]) -> None:
-        """The runner found the slice past its ceiling and has stopped the tree."""
-        facts = {"used": int(params["used"]), "limit": int(params["limit"]), "reason": safe(str(params["reason"]), 300)}
+        """The runner found the slice past its ceiling, or the tree past a limit, and has stopped the tree."""
+        facts = breach_facts(params)
+        seat.breached = True
         await self._sup.signal(seat, Signal.BREACHED, facts)
 
     async def returned(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """The result, before it is signed: checked here again, against the contract we hold."""
+        if seat.taken_back and seat.result_digest and seat.result_digest == params.get("digest"):
+            return {"phase": str(seat.state.phase)}
         if seat.state.phase is not Phase.RUNNING:
             return await self._gate(seat, Signal.RETURNED)
         result = dict(params["result"])
@@ -249,14 +277,20 @@ class Handshake:
         if seat.result_digest != params.get("digest"):
             raise Refused("digest", "does not match the result")
         exit_status, signal = seat.body_status
-        facts = {**result, "problems": problems, "exit_status": exit_status, "signal": signal}
+        ended = {"exit_status": exit_status, "signal": signal, "digest": seat.result_digest}
+        facts = {**result, "problems": problems, **ended}
         return await self._gate(seat, Signal.RETURNED, facts)
 
     async def report(self, seat: Seat, params: dict[str, Any]) -> dict[str, Any]:
         """The signed report: verified, appended, and only then an end of the run."""
+        if seat.taken_back and seat.state.phase is Phase.CLOSING:
+            return {"phase": str(seat.state.phase)}
         if seat.state.phase is not Phase.RETURNED:
             return await self._gate(seat, Signal.REPORTED)
-        appended = await self._append(seat, params, "ascension")
+        return await self.reported(seat, await self._append(seat, params, "ascension"))
+
+    async def reported(self, seat: Seat, appended: Appended) -> dict[str, Any]:
+        """The report stands on the ledger: it has to vouch for what was returned."""
         subjects = {s["name"]: s["digest"]["sha256"] for s in appended.opened.payload["subject"]}
         status = str(appended.opened.payload["predicate"]["status"])
         if subjects.get(seat.card) != seat.result_digest or status != seat.result.get("status"):
@@ -276,6 +310,8 @@ class Handshake:
             return Outcome(block=BlockKind.NEEDS_INPUT, reason=safe(str(said), 300))
         if status == "ERROR":
             exit_status, signal = seat.body_status
+            if rate_limited(seat.result, exit_status) is not None:
+                return Outcome(block=BlockKind.TRANSIENT, reason="turned away by a rate limit")
             how = f"signal {signal}" if signal is not None else f"exit status {exit_status}"
             words = [how] if seat.body_status != (None, None) else []
             return Outcome(fail=FailKind.ERROR, reason=safe(": ".join((*words, str(said))) if said else how, 300))
@@ -289,11 +325,20 @@ class Handshake:
             said = opened.payload["predicate"]["agent"], opened.payload["predicateType"].split("/")[-2]
             if said != (seat.agent, kind):
                 raise BadEntry(Verdict.WRONG_SIGNER, f"run {seat.run} may only append its own {kind}")
-            return await self._sup.ledger.append(raw)
+            newest = await self._sup.authority.ledger.newest_of(seat.agent) if seat.taken_back else None
+            if newest is not None and newest.leaf == opened.leaf.hex():
+                return newest
+            return await self._sup.authority.ledger.append(raw)
         except BadEntry as error:
             reason = safe(f"its {kind} was refused: {error}", 300)
             await self._sup.signal(seat, Signal.VIOLATED, {"reason": reason})
             raise Refused("entry", reason) from None
+
+
+def breach_facts(said: dict[str, Any]) -> dict[str, Any]:
+    """What a runner says of a breach, as the journal keeps it: of (slice, memory or processes), used, limit, reason."""
+    numbers = {"used": int(said["used"]), "limit": int(said["limit"])}
+    return {"of": safe(str(said["of"]), 40), **numbers, "reason": safe(str(said["reason"]), 300)}
 
 
 _METHODS = {
@@ -304,9 +349,11 @@ _METHODS = {
         "reject",
         "accept",
         "acknowledge",
+        "fault",
         "started",
         "status",
         "card",
+        "swarm",
         "breach",
         "returned",
         "report",

@@ -1,163 +1,281 @@
-"""What a supervisor that was killed left behind: its open runs are ended, on the board and on the machine."""
+"""A new supervisor on a home that was another's: who still lives is taken back, everything else is put right.
+
+First it looks: every run that is open on the board gets its seat back, in the state that the journal tells.
+Then there is a plan, which a person may see before it is carried out: what has to be ended is ended one by
+one, and after three failures recovery stops rather than guess. Runners come back by themselves (`welcome`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import stat
+import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from council_tui.board.board import Draft
-from council_tui.domain.card import OPEN_STATES, OWNED_STATES, BlockKind
+from council_tui.domain.contract import SpawnContext
+from council_tui.domain.errors import CouncilError, HomeUnusable, IllegalMove, Refused
 from council_tui.domain.events import EventKind
-from council_tui.domain.hierarchy import KINDS
+from council_tui.domain.hierarchy import KINDS, PARENTS
+from council_tui.domain.lifecycle import Phase, Signal, Timing
+from council_tui.domain.order import Order
+from council_tui.domain.restoring import CAN_BE_TAKEN_BACK, restore
+from council_tui.domain.text import safe
 from council_tui.runner import guard
-from council_tui.supervisor import slices
+from council_tui.supervisor import groups
+from council_tui.supervisor.births import ROOT_DEPTH
+from council_tui.supervisor.leftovers import clear_directories, end_nurseries, end_strays
+from council_tui.supervisor.seat import Seat
+from council_tui.supervisor.unkillable import over
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
-    from council_tui.board.board import Board
-    from council_tui.board.home import Home
+    from council_tui.board.projection import Card, Run
+    from council_tui.domain.events import Event
+    from council_tui.hosts.local import Ward
+    from council_tui.supervisor.supervisor import Supervisor
 
-GRACE_SECONDS = 5.0
-_PAUSE = 0.05
-
-
-def _strays(runs: dict[str, tuple[int, int]]) -> list[guard.Process]:
-    """Bodies and runners of these runs (run id to the runner's pid and start time) that still live."""
-    found = [process for process, run in guard.all_marked() if run in runs]
-    for pid, start_time in runs.values():
-        process = guard.read_process(pid)
-        if process is not None and process.start_time == start_time and process.state not in "ZX":
-            found.append(process)
-    return found
+MOST_FAILURES = 3
+CRASHES_TO_QUARANTINE = 2
+END_PATIENCE = 60.0
+"""Seconds that the end of one run may take before it counts as a failure."""
+GONE = "the supervisor was gone before this run had ended"
+NOT_BEGUN = "the supervisor was gone before its work had begun"
 
 
-async def _end(runs: dict[str, tuple[int, int]]) -> int:
-    """SIGTERM, grace, SIGKILL, until none is left; how many there were."""
-    first = _strays(runs)
-    for process in first:
-        guard.send(process, signal.SIGTERM)
-        guard.send(process, signal.SIGCONT)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + GRACE_SECONDS
-    while left := _strays(runs):
-        if loop.time() > deadline:
-            for process in left:
-                guard.send(process, signal.SIGKILL)
-        await asyncio.sleep(_PAUSE)
-    return len(first)
+class What(StrEnum):
+    """What becomes of a run that another supervisor left open."""
+
+    TAKEN_BACK = "taken_back"
+    ENDED = "ended"
+    AGAIN = "again"
+    """It had not begun its work; it is ended, and its card's turn comes again."""
+    CLOSED = "closed"
+    """It had reported; only its end was not written down."""
+    REAPED = "reaped"
+    """Its reap was decided already, and goes on."""
+    QUARANTINED = "quarantined"
 
 
-NURSERY = "nursery"
-"""File in the runtime directory: pid, start time and boot of every nursery that may still live, one a line."""
+@dataclass(frozen=True)
+class Item:
+    """One line of the plan."""
+
+    what: What
+    seat: Seat
+    title: str
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        said = {
+            What.TAKEN_BACK: "lives and is taken back",
+            What.ENDED: "is gone; its card is told",
+            What.AGAIN: "had not begun its work; it begins again",
+            What.CLOSED: "had reported; its card is closed",
+            What.REAPED: "was being reaped; that goes on",
+            What.QUARANTINED: "was alive at two crashes; it is ended and waits for you",
+        }
+        return f"{self.title}: {said[self.what]}"
 
 
-def note_nursery(home: Home, pid: int | None, *, alone: bool = False) -> None:
-    """Write down which nursery this home has, if any; `alone`: and that those before it are gone."""
-    if pid is None:
-        return
-    process = guard.read_process(pid)
-    line = json.dumps({"pid": pid, "start_time": process.start_time if process else 0, "boot_id": guard.boot_id()})
-    path = home.runtime / NURSERY
-    if alone or not stat.S_ISREG(os.lstat(path).st_mode if os.path.lexists(path) else stat.S_IFREG):
-        slices.remove(path)
-    how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
-    fd = os.open(path, how, 0o600)
-    with os.fdopen(fd, "w", encoding="ascii") as file:
-        file.write(line + "\n")
+class Recovery:
+    """What one supervisor does about the runs of another."""
 
+    def __init__(self, supervisor: Supervisor, wards: Mapping[int, Ward] | None) -> None:
+        self._sup = supervisor
+        self._wards = wards or {}
+        self._adopted = wards is not None
+        self.crash = False
+        """Whether that other one died, instead of handing over."""
+        self.newest: Event | None = None
+        """The last thing that it wrote down."""
+        self.plan: list[Item] = []
 
-def former_nurseries(home: Home) -> list[guard.Process]:
-    """Those of earlier supervisors that still live, by pid, start time and boot."""
-    try:
-        lines = (home.runtime / NURSERY).read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):
-        return []
-    found: list[guard.Process] = []
-    for line in lines:
-        with suppress(ValueError, KeyError, TypeError):
-            said = json.loads(line)
-            process = guard.read_process(int(said["pid"]))
-            known = (said["start_time"], said["boot_id"])
-            if process is not None and known == (process.start_time, guard.boot_id()) and process.state not in "ZX":
-                found.append(process)
-    return found
+    # looking
 
+    async def look(self, nurseries: Iterable[guard.Process]) -> None:
+        """Give every open run its seat back and make the plan. `nurseries`: living ones that are not ours."""
+        sup = self._sup
+        self.newest = newest = await sup.board.newest()
+        self.crash = newest is not None and newest.kind is not EventKind.HANDED_OVER
+        runs = self._open_runs()
+        boot = guard.boot_id()
+        strays = {
+            run.id: (run.pid, run.start_time)
+            for _, run in runs
+            if run.boot_id == boot and run.pid and run.start_time and not self._is_ours(run)
+        }
+        left = list(nurseries)
+        await end_strays(strays)
+        await end_nurseries(left)
+        for card, run in runs:
+            try:
+                await self._restore(card, run)
+            except (KeyError, TypeError, ValueError) as error:
+                await self._give_up(card, run, str(error))
+        used = {seat.slice for seat in sup.seats.values()}
+        used |= {str(folder / run) for run in sup.seats for folder in (sup.home.slices, sup.home.bodies)}
+        await asyncio.to_thread(clear_directories, sup.home, frozenset(used))
+        await asyncio.to_thread(groups.clear_leftovers, sup.home, sup.board.tables.runs, frozenset(sup.seats))
+        self.plan = [self._item(seat) for seat in sup.seats.values()]
+        for item in self.plan:
+            item.seat.pending = item.what is not What.TAKEN_BACK
 
-def _still(processes: Iterable[guard.Process]) -> list[guard.Process]:
-    now = [(process, guard.read_process(process.pid)) for process in processes]
-    return [old for old, new in now if new and new.start_time == old.start_time and new.state not in "ZX"]
+    def _open_runs(self) -> list[tuple[Card, Run]]:
+        """Leaves first: below an agent that is revoked already nobody can be heard."""
+        tables = self._sup.board.tables
+        left = [run for run in tables.runs.values() if run.ended is None]
+        runs = [(card, run) for run in left if (card := tables.cards.get(run.card)) is not None]
+        return sorted(runs, key=lambda one: KINDS[one[0].kind].layer if one[0].kind in KINDS else 1, reverse=True)
 
+    def _is_ours(self, run: Run) -> bool:
+        ward = self._wards.get(run.pid or 0)
+        return ward is not None and (ward.run, ward.start_time) == (run.id, run.start_time)
 
-async def end_nurseries(left: list[guard.Process]) -> None:
-    """A nursery that nobody needs any more leaves by itself; one that does not is ended."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + GRACE_SECONDS
-    while left := _still(left):
-        for process in left:
-            guard.send(process, signal.SIGKILL if loop.time() > deadline else signal.SIGCONT)
-        await asyncio.sleep(_PAUSE)
+    async def _restore(self, card: Card, run: Run) -> None:
+        sup = self._sup
+        order = Order.model_validate(card.order)
+        contract = {key: value for key, value in run.contract.items() if key != "sha256"}
+        context = SpawnContext.model_validate(contract)
+        row = sup.board.tables.agents[run.agent]
+        now = sup.clock()
+        budget = None if row.kind in PARENTS else order.envelope.time_budget_minutes * 60
+        known = sup.authority.ledger.lineage.agent(run.agent)
+        result = card.result if card.run == run.id else {}
+        seat = Seat(
+            run=run.id,
+            agent=run.agent,
+            label=row.label,
+            kind=row.kind,
+            parent=row.parent or sup.hermes,
+            card=card.id,
+            attempt=run.attempt,
+            depth=ROOT_DEPTH - KINDS[row.kind].layer,
+            order=order,
+            context=context,
+            state=restore(Timing.of(context.lifecycle_policy, budget), await sup.board.story(run.agent), now),
+            token=secrets.token_urlsafe(24),
+            beat_token=secrets.token_urlsafe(12),
+            slice=run.slice,
+            enforcement=row.enforcement,
+            opened=now,
+            pid=run.pid,
+            start_time=run.start_time or 0,
+            public_key=known.public.hex() if known is not None else "",
+            taken_back=True,
+        )
+        if seat.state.phase in (Phase.RETURNED, Phase.CLOSING, Phase.REAPING) and result.get("digest"):
+            seat.result, seat.result_digest = result, str(result["digest"])
+            seat.body_status = (result.get("exit_status"), result.get("signal"))
+        seat.started.set()
+        if self._is_ours(run):
+            sup.by_pid[seat.pid or 0] = seat
+        else:
+            seat.exited.set()
+            seat.clean.set()
+        sup.take_in(seat)
 
-
-def _leftovers(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(folder.iterdir())
-    return []
-
-
-async def recover(
-    board: Board,
-    home: Home,
-    revoke: Callable[[str, str], Awaitable[int | None]],
-    nurseries: Iterable[guard.Process] = (),
-) -> list[str]:
-    """End every run that is still open on the board and clear its slice; one line for each card.
-
-    `nurseries`: those of dead supervisors that still live; they are ended once nothing hangs below them.
-
-    `revoke` ends an agent's authority, with a reason; the entry, or None for an agent that never had any.
-
-    Identity is pid, start time and boot: a process of another boot, or another program that got the pid, is
-    not touched.
-    """
-    boot = guard.boot_id()
-    tables = board.tables
-    cards = [c for c in tables.cards.values() if c.state in OPEN_STATES and c.run in tables.runs]
-    open_runs = {r.id: r for c in cards if (r := tables.runs.get(c.run or "")) is not None and r.ended is None}
-    mine = {r.id: (r.pid, r.start_time) for r in open_runs.values() if r.boot_id == boot and r.pid and r.start_time}
-    for nursery in nurseries:
-        # One that was stopped could neither collect its runners nor see that it is alone.
-        guard.send(nursery, signal.SIGCONT)
-    ended = await _end(mine)
-    await end_nurseries(list(nurseries))
-    lines: list[str] = []
-    # Leaves first: below an agent that is revoked already nobody can be heard.
-    for card in sorted(cards, key=lambda c: KINDS[c.kind].layer if c.kind in KINDS else 1, reverse=True):
-        run = open_runs.get(card.run or "")
-        if run is None:
-            continue
-        slices.remove(run.slice)
-        reason = "the supervisor was gone before this run had ended"
-        entry = await revoke(run.agent, reason)
-        board.append(
-            Draft(EventKind.ORPHANED, card.agent, card.id, run.id, {"cause": "supervisor_gone", "reason": reason}),
-            *([Draft(EventKind.REVOKED, card.agent, card.id, run.id, {"entry": entry})] if entry is not None else []),
-            Draft(EventKind.RECOVERED, card.agent, card.id, run.id, {"pid": run.pid, "ended": ended}),
+    async def _give_up(self, card: Card, run: Run, why: str) -> None:
+        """What another version wrote and this one cannot read has no seat; its card is told."""
+        if run.boot_id == guard.boot_id() and run.pid:
+            await end_strays({run.id: (run.pid, run.start_time or 0)})
+        await self._sup.authority.revoke(run.agent, GONE)
+        reason = f"{GONE}, and what it wrote cannot be read: {safe(why, 200)}"
+        data = {"cause": "supervisor_gone", "reason": reason}
+        self._sup.board.append(
+            Draft(EventKind.ORPHANED, card.agent, card.id, run.id, data),
             Draft(EventKind.AGENT_ENDED, card.agent, card.id, run.id, {"exit_status": None, "signal": None}),
             Draft(EventKind.CARD_FAILED, card.agent, card.id, run.id, {"fail": "orphaned", "reason": reason}),
         )
-        lines.append(f"{card.title}: {reason}")
-    for card in list(tables.cards.values()):
-        waits = card.state in OPEN_STATES - OWNED_STATES or card.block == BlockKind.TRANSIENT
-        if waits and card.kind != "office":
-            reason = "its fleet ended before its turn came"
-            board.append(Draft(EventKind.CARD_FAILED, None, card.id, None, {"fail": "cancelled", "reason": reason}))
-    for leftover in (*_leftovers(home.slices), *_leftovers(home.bodies)):
-        slices.remove(leftover)
-    return lines
+
+    def _item(self, seat: Seat) -> Item:
+        card = self._sup.board.tables.cards[seat.card]
+        phase, lives = seat.state.phase, not seat.exited.is_set()
+        if phase is Phase.REAPING:
+            what = What.REAPED
+        elif phase is Phase.CLOSING and not lives:
+            what = What.CLOSED
+        elif phase not in CAN_BE_TAKEN_BACK or not lives:
+            what = What.AGAIN if seat.not_begun else What.ENDED
+        elif self._is_dangerous(seat, card):
+            what = What.QUARANTINED
+        else:
+            what = What.TAKEN_BACK
+        return Item(what, seat, card.title)
+
+    def _is_dangerous(self, seat: Seat, card: Card) -> bool:
+        """Whether its body was at work at two crashes; one whose body is over only has to hand in its report."""
+        over_already = seat.kind in PARENTS or seat.state.phase in (Phase.RETURNED, Phase.CLOSING)
+        return self.crash and not over_already and card.crashes + 1 >= CRASHES_TO_QUARANTINE
+
+    @property
+    def ends_something(self) -> bool:
+        """Whether there is more to do than to take back who lives."""
+        return any(item.what is not What.TAKEN_BACK for item in self.plan)
+
+    # acting
+
+    async def carry_out(self) -> None:
+        """Do what the plan says, one by one. Raises `HomeUnusable` after three failures."""
+        failures: list[str] = []
+        for item in self.plan:
+            if item.what is What.TAKEN_BACK:
+                continue
+            try:
+                async with asyncio.timeout(END_PATIENCE):
+                    await self._end(item)
+            except (CouncilError, TimeoutError, OSError, IllegalMove) as error:
+                failures.append(f"{item.title}: {str(error) or 'it does not end'}")
+            if len(failures) >= MOST_FAILURES:
+                raise HomeUnusable(f"recovery stopped after {MOST_FAILURES} failures: {'; '.join(failures)}")
+
+    async def _end(self, item: Item) -> None:
+        sup, seat = self._sup, item.seat
+        seat.pending = False
+        self.note(seat, item.what)
+        if seat.exited.is_set():
+            sup.log(seat, EventKind.AGENT_ENDED, {"exit_status": None, "signal": None})
+        if item.what is What.REAPED:
+            reason = seat.state.outcome.reason if seat.state.outcome else ""
+            # Decided by a supervisor that died over it: the reason is all that is left of what it meant to do.
+            seat.again = seat.not_begun and reason == NOT_BEGUN
+            sup.background(sup.reaper.reap(seat, reason))
+        elif item.what is What.CLOSED:
+            await sup.signal(seat, Signal.DEAD)
+        elif item.what is What.QUARANTINED:
+            reason = "it was alive at two crashes of the supervisor and is kept from a third"
+            await sup.signal(seat, Signal.QUARANTINED, {"reason": reason})
+        elif not await self._had_reported(seat):
+            seat.again = item.what is What.AGAIN
+            await sup.signal(seat, Signal.SUPERVISOR_GONE, {"reason": NOT_BEGUN if seat.again else GONE})
+        await over(seat)
+
+    def note(self, seat: Seat, what: What) -> None:
+        """Journal what was found."""
+        self._sup.log(seat, EventKind.RECOVERED, {"what": str(what), "crash": self.crash, "pid": seat.pid})
+
+    async def _had_reported(self, seat: Seat) -> bool:
+        """A report that reached the ledger counts, also when the journal did not hear of it any more."""
+        sup = self._sup
+        newest = await sup.authority.ledger.newest_of(seat.agent) if seat.state.phase is Phase.RETURNED else None
+        if newest is None or newest.opened.statement.kind != "ascension":
+            return False
+        with suppress(Refused):
+            await sup.handshake.reported(seat, newest)
+            await sup.signal(seat, Signal.DEAD)
+        return True
+
+    async def returned(self, patience: float) -> None:
+        """Wait until every office that is expected back is here or has ended, at most `patience` seconds."""
+        waits: list[Any] = [
+            item.seat.back for item in self.plan if item.what is What.TAKEN_BACK and item.seat.kind in PARENTS
+        ]
+        tasks = [asyncio.ensure_future(event.wait()) for event in waits]
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+        for task in tasks:
+            task.cancel()

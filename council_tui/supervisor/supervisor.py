@@ -10,42 +10,55 @@ import asyncio
 import contextlib
 import os
 import secrets
+import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
 from council_tui.board.board import Board, Draft
-from council_tui.board.home import Home, OwnerLock
+from council_tui.board.home import Home, OwnerLock, cannot_use
 from council_tui.domain import ids
-from council_tui.domain.errors import HomeOwned, HomeUnusable, Refused
+from council_tui.domain.errors import CouncilError, HomeOwned, HomeUnusable, Refused
 from council_tui.domain.events import EventKind
-from council_tui.domain.lifecycle import Do, Effect, Outcome, Phase, Signal, shift, step
+from council_tui.domain.lifecycle import Do, Effect, Outcome, Signal, shift, step
+from council_tui.hosts import descriptors
 from council_tui.hosts.local import LocalHost
-from council_tui.ledger.keys import load_or_create
-from council_tui.ledger.log import Appended, Ledger
-from council_tui.ledger.remembered import Remembered, pin, remember
-from council_tui.ledger.signer import Signer
-from council_tui.ledger.verdicts import BadEntry
-from council_tui.runner import guard
-from council_tui.supervisor import inquiry, limits, slices
+from council_tui.supervisor import groups, inquiry, limits, slices, workers
+from council_tui.supervisor.authority import Authority
 from council_tui.supervisor.births import Births
 from council_tui.supervisor.channel import Channel
+from council_tui.supervisor.clearing import Clearing
 from council_tui.supervisor.handshake import Handshake
 from council_tui.supervisor.heartbeats import BeatListener
+from council_tui.supervisor.leftovers import NURSERY, former_nurseries, note_nursery
 from council_tui.supervisor.reaper import Reaper
-from council_tui.supervisor.recovery import NURSERY, former_nurseries, note_nursery, recover
+from council_tui.supervisor.recovery import Recovery
+from council_tui.supervisor.unkillable import over
+from council_tui.supervisor.watch import Watch
+from council_tui.supervisor.welcome import Welcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from council_tui.domain.order import Order
     from council_tui.domain.wire import Call
+    from council_tui.hosts.local import Ward
     from council_tui.supervisor.seat import Seat
 
 TICK_SECONDS = 0.2
 CLOSING_LOOK_SECONDS = 0.5
+CLOSING_SECONDS = 120.0
+"""That closing waits for ends which neither come nor are told to be stuck, beyond twice the longest grace."""
 CLOSING_PATIENCE = 10.0
+HAND_OVER_SECONDS = 2.0
+"""That what is under way has to come to its end before it is left to the next supervisor."""
+RETURN_SECONDS = 5.0
+"""That opening waits for the offices of an earlier supervisor to come back."""
 FREEZE_SECONDS = 1.0
 """A tick that comes this much too late was a pause of ours: nobody is judged by it."""
+
+
+class Left(CouncilError):
+    """A person did not want what recovery was going to do."""
 
 
 class Supervisor:
@@ -57,22 +70,31 @@ class Supervisor:
         self.seats: dict[str, Seat] = {}
         """Living runs by run id."""
         self.by_agent: dict[str, Seat] = {}
+        self._below: dict[str, dict[str, Seat]] = {}
+        """The same by parent: hundreds that end at once each ask who is below them."""
         self.by_pid: dict[int, Seat] = {}
         self._lock = OwnerLock(home)
         self.board = Board(home.board)
-        self.host = LocalHost(home.logs / "runners.log")
+        self.authority = Authority(home)
+        self.host = LocalHost(home.logs / "runners.log", home.nursery)
+        self.watch = Watch(self)
+        self.welcome = Welcome(self)
+        self.recovery = Recovery(self, None)
         self.births = Births(self)
         self.handshake = Handshake(self)
         self.reaper = Reaper(self)
+        self.clearing = Clearing(self)
         self.beats = BeatListener(home.beats, self.seats.get, self._heard_beat)
         self.channel = Channel(
             home.socket,
             self.handshake.hello,
+            self.welcome.resume,
             self.handshake.answer,
             self._operate,
             self._heard_bad,
-            self._belongs_to_an_agent,
-            self._heard_fault,
+            self.watch.belongs_to_an_agent,
+            self.heard_fault,
+            self._heard_shortage,
         )
         self.workdir = os.getcwd()
         self.mbti: Mapping[str, frozenset[str]] = {}
@@ -84,107 +106,153 @@ class Supervisor:
         self.own_beats: list[int] = []
         """How late our own ticks were, in milliseconds: Hermes' heartbeat."""
         self.on_card: Callable[[Seat, Order], Awaitable[str]] = self.make_card
+        self.on_swarm: Callable[[Seat, Order], Awaitable[dict[str, Any]]] | None = None
+        """Hermes' grant to a parent that asks for many microsharks in one contract."""
+        self.fleet_here = asyncio.Event()
+        """Set once a fleet is here that grants swarms: a parent that was taken back may ask sooner."""
         self.on_operator: Callable[[Call], Awaitable[Any]] | None = None
         self.on_settled: Callable[[Seat], None] = lambda seat: None
         self.will_retry: Callable[[Seat, Outcome], bool] = lambda seat, outcome: False
         """Whether a card that ends like this is tried again; then its parent goes on waiting."""
         self.failed: asyncio.Future[None] | None = None
         """Resolves with the fault that this supervisor cannot go on with."""
-        self.recovered: list[str] = []
-        self.uncleared: set[str] = set()
-        """Paths of runs that are over which could not be removed."""
         self.beats_heard = 0
         self.tier = limits.portable("not looked for yet")
         """What this machine can enforce."""
         self.closing = False
         """True once nothing may be born any more."""
+        self.left_behind: list[str] = []
+        """A sentence for each agent that could not be ended when this supervisor closed."""
+        self.shortages = 0
+        """How often nobody could connect for want of a descriptor."""
         self.strangers = 0
         """Messages refused on connections that belong to no run."""
         self.frozen = 0.0
         """Seconds in which this process stood still; no patience ran meanwhile."""
-        self._ledger: Ledger | None = None
-        self._signer: Signer | None = None
+        self._handed_over = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticker: asyncio.Task[None] | None = None
 
     # opening and closing
 
-    async def open(self) -> None:
-        """Take the home, start the nursery, and put right what a dead supervisor left. Raises `HomeUnusable`."""
+    async def open(self, agree: Callable[[Recovery], Awaitable[bool]] | None = None) -> None:
+        """Take the home, start the nursery or take over the one that is there, and put right what was left.
+
+        `agree` sees what recovery is going to do; it is done once it says so. Raises `CouncilError`.
+        """
+        workers.hire()
+        descriptors.widen()
         self.home.prepare()
         if not self._lock.take():
             raise HomeOwned(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
+        wards: dict[int, Ward] | None = None
         try:
             # Again: whoever owned the home until now has tidied up, perhaps after our first look.
             self.home.prepare()
             self.failed = asyncio.get_running_loop().create_future()
-            # The nursery needs longest: it imports while we open our files.
-            self.host.on_exit, self.host.on_clean, self.host.on_gone = self._runner_gone, self._runner_clean, self._fell
+            self.host.on_gone = self._fell
             former = former_nurseries(self.home)
-            self.host.start()
+            # The newest of them; a new one needs longest of all, it imports while we open our files.
+            wards = await self.host.adopt(former[-1]) if former else None
+            if wards is None:
+                self.host.start()
             note_nursery(self.home, self.host.pid)
             self.tier = await asyncio.to_thread(limits.find_tier)
-            root, log_key = load_or_create(self.home.keys / "hermes.key"), load_or_create(self.home.keys / "log.key")
-            self.root_public = root.public
-            pin(self.home.keys, root.public, log_key.public)
+            groups.note(self.home, self.tier.groups.values())
             await self.board.open()
-            known = await asyncio.to_thread(Remembered.of, self.home.keys, self.home.board)
-            self._ledger = await Ledger.open(self.home.ledger, log_key, root.public, remembered=known)
-            self.hermes = f"hermes:{root.key_id[:8]}"
-            self._signer = Signer(self.hermes, root, self._ledger.origin, *self._ledger.head_of(self.hermes))
-            self.recovered = await recover(self.board, self.home, self.revoke, former)
+            await self.authority.open()
+            self.hermes, self.root_public = self.authority.name, self.authority.root_public
+            self.recovery = Recovery(self, wards)
+            await self.recovery.look(nursery for nursery in former if nursery.pid != self.host.pid)
             note_nursery(self.home, self.host.pid, alone=True)
+            if wards is not None:
+                self.host.listen()
             self.beats.start()
-            await self.channel.start()
+            self.channel.start()
             self._ticker = asyncio.create_task(self._tick_forever())
-        except BaseException:
+            if agree is not None and not await agree(self.recovery):
+                await self.hand_over()
+                raise Left("nothing was done; who lives leaves by itself unless another supervisor comes")
+            await self.recovery.carry_out()
+            await self.recovery.returned(RETURN_SECONDS)
+        except Exception:
+            # Who lives is not to blame: the next start may have better luck, and without one they leave by themselves.
+            await (self.close() if wards is None else self.hand_over())
+            raise
+        except BaseException as error:
             await self.close()
+            if isinstance(error, OSError):
+                raise cannot_use(self.home.root, error) from None
             raise
 
     async def close(self) -> None:
-        """Reap what still lives, close every file and give the home back."""
+        """Reap what still lives, close every file and give the home back; nothing once it has been handed over."""
+        if self._handed_over:
+            return
         self.closing = True
-        while self.seats:
+        for seat in self.seats.values():
+            self.reaper.again(seat)
+        await self._end_everyone()
+        for seat in self.seats.values():
+            left = seat.unkillable
+            why = "its end did not come in time" if left is None else left.reason(self.clock())
+            self.left_behind.append(f"{seat.label} is left behind: {why}; the next start in this home ends it")
+        await self._stop_listening(CLOSING_PATIENCE)
+        await self.host.close()
+        slices.remove(self.home.runtime / NURSERY)
+        await self.authority.close()
+        await self.board.close()
+        self.home.tidy()
+        self._lock.release()
+
+    async def _end_everyone(self) -> None:
+        """Until nobody is left but whom nobody can end for the time being; what then lives keeps its claim."""
+        longest = max((seat.state.timing.grace for seat in self.seats.values()), default=0.0)
+        deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS + 2 * longest
+        while ending := [seat for seat in self.seats.values() if not seat.stuck.is_set()]:
+            if asyncio.get_running_loop().time() > deadline:
+                return
             # From the top; and whoever was born while its parent was ending, which no cascade has seen.
             for seat in [s for s in self.seats.values() if s.parent not in self.by_agent]:
                 # Not awaited: a disk that takes no more entries must not keep anyone alive.
                 self.background(self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"}))
-            ends = [asyncio.ensure_future(seat.ended.wait()) for seat in self.seats.values()]
+            ends = [asyncio.ensure_future(over(seat)) for seat in ending]
             await asyncio.wait(ends, timeout=CLOSING_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             for end in ends:
                 end.cancel()
+
+    async def hand_over(self) -> None:
+        """Leave everyone who lives to the next supervisor, close every file and give the home back.
+
+        Runners look for that next one for as long as their patience lasts.
+        """
+        if self._handed_over:
+            return
+        self.closing = self._handed_over = True
+        self.host.release()
+        await self._stop_listening(HAND_OVER_SECONDS)
+        if self.hermes:
+            with contextlib.suppress(CouncilError, OSError, sqlite3.Error):
+                # The last entry of ours: who finds it there knows that nobody died.
+                data = {"pid": os.getpid(), "living": len(self.seats)}
+                await self.board.append(Draft(EventKind.HANDED_OVER, self.hermes, data=data))
+        await self.authority.close()
+        await self.board.close()
+        self._lock.release()
+
+    async def _stop_listening(self, patience: float) -> None:
+        self.host.on_gone = lambda: None
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
             await self.channel.close()
             self.beats.close()
         if self._tasks:
-            _, stuck = await asyncio.wait(self._tasks, timeout=CLOSING_PATIENCE)
+            _, stuck = await asyncio.wait(self._tasks, timeout=patience)
             for task in stuck:
-                # Everyone is dead: whatever still waits, waits for nobody.
+                # What still waits, waits for nobody: everyone is dead, or another's.
                 task.cancel()
-        self.host.on_gone = lambda: None
-        await self.host.close()
-        slices.remove(self.home.runtime / NURSERY)
-        if self._ledger is not None:
-            await self._ledger.close()
-            await self.remember()
-        await self.board.close()
-        self.home.tidy()
-        self._lock.release()
-
-    @property
-    def ledger(self) -> Ledger:
-        """The open ledger."""
-        if self._ledger is None:
-            raise RuntimeError("the supervisor is not open")
-        return self._ledger
-
-    async def remember(self) -> None:
-        """Keep the ledger's head for whoever opens or verifies it next."""
-        # Where it cannot be written, the head kept before still holds: a log only grows.
-        with contextlib.suppress(HomeUnusable):
-            await asyncio.to_thread(remember, self.home.keys, self.ledger.head)
+            await asyncio.gather(*stuck, return_exceptions=True)
 
     def background(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something whose failure ends this supervisor rather than vanish."""
@@ -203,40 +271,25 @@ class Supervisor:
             # Whoever runs the fleet looks at `failed`; a console that does not must not warn at exit.
             self.failed.exception()
 
-    def _heard_fault(self, error: Exception) -> None:
+    def heard_fault(self, error: Exception) -> None:
+        """Something went wrong that should not: this supervisor cannot go on, and whoever runs it hears why."""
         self._fail(self.board.failure or error)
 
     def _fell(self) -> None:
         self._fail(HomeUnusable("the nursery has ended; nothing can be started any more"))
 
-    # the ledger
-
-    async def sign(self, kind: str, fields: dict[str, Any], subjects: list[tuple[str, str]] | None = None) -> Appended:
-        """Hermes' own entry, appended."""
-        if self._signer is None:
-            raise RuntimeError("the supervisor is not open")
-        raw = self._signer.sign(kind, int(time.time()), subjects or (), fields)
-        try:
-            return await self.ledger.append(raw)
-        except BadEntry:
-            # A refused entry must not leave a hole in our own chain.
-            self._signer.withdraw(raw)
-            raise
-
-    async def revoke(self, agent: str, reason: str) -> int | None:
-        """End an agent's authority; the entry, or None when the log never gave it any or took it back before."""
-        known = self.ledger.lineage.agent(agent)
-        if known is None or known.revoked_at >= 0:
-            return None
-        return (await self.sign("revocation", {"of": agent, "reason": reason})).index
-
     # cards
 
     def new_card(self, order: Order, parent_agent: str, parent_card: str | None) -> tuple[str, Draft]:
-        """An id and the event that creates the card in its parent's name."""
-        card = ids.card_id(secrets.token_bytes(5))
+        """An id and the event that creates the card in its parent's name. Raises `Refused` for a name that is taken."""
         if any(c.plan_id == order.id and c.kind == order.kind != "office" for c in self.board.tables.cards.values()):
             raise Refused("id", f"there is a card called {order.id} already")
+        return self.draft_card(order, parent_agent, parent_card)
+
+    @staticmethod
+    def draft_card(order: Order, parent_agent: str, parent_card: str | None) -> tuple[str, Draft]:
+        """The same for a name that is known to be free."""
+        card = ids.card_id(secrets.token_bytes(5))
         data = {
             "title": order.title,
             "plan_id": order.id,
@@ -266,12 +319,15 @@ class Supervisor:
     async def signal(self, seat: Seat, signal: Signal, data: dict[str, Any] | None = None) -> bool:
         """Feed one signal to a seat's machine and carry out what it decides; whether the phase moved."""
         before = seat.state.phase
-        seat.state, effects = step(seat.state, signal, self.clock(), data)
         # A disk that is full or slow must not come between a decision and its kill: wait for it last.
-        written = [done for effect in effects if (done := self._carry_out(seat, effect)) is not None]
-        for done in written:
+        for done in self._decide(seat, signal, data):
             await done
         return seat.state.phase is not before
+
+    def _decide(self, seat: Seat, signal: Signal, data: dict[str, Any] | None = None) -> list[Awaitable[None]]:
+        """One step of a seat's machine, with all that it asks for begun; what is left to wait for."""
+        seat.state, effects = step(seat.state, signal, self.clock(), data)
+        return [done for effect in effects if (done := self._carry_out(seat, effect)) is not None]
 
     def _carry_out(self, seat: Seat, effect: Effect) -> Awaitable[None] | None:
         """Begin what an effect asks for; what is left to wait for."""
@@ -289,25 +345,34 @@ class Supervisor:
 
     def children_of(self, agent: str) -> list[Seat]:
         """Living seats whose parent is this agent."""
-        return [seat for seat in self.seats.values() if seat.parent == agent]
+        return list(self._below.get(agent, {}).values())
+
+    def take_in(self, seat: Seat) -> None:
+        """Hold a run from now on."""
+        self.seats[seat.run] = self.by_agent[seat.agent] = seat
+        self._below.setdefault(seat.parent, {})[seat.run] = seat
 
     def forget(self, seat: Seat) -> None:
         """Give a seat up; its run is over."""
         self.seats.pop(seat.run, None)
         self.by_agent.pop(seat.agent, None)
+        below = self._below.get(seat.parent, {})
+        below.pop(seat.run, None)
+        if not below:
+            self._below.pop(seat.parent, None)
         self.handshake.microsharks.pop(seat.run, None)
         if seat.pid is not None and self.by_pid.get(seat.pid) is seat:
             del self.by_pid[seat.pid]
-        seat.born.set()
-        seat.ended.set()
+        for passed in (seat.born, seat.back, seat.ended):
+            passed.set()
 
-    def _heard_beat(self, seat: Seat, late_ms: int) -> None:
+    def _heard_beat(self, seat: Seat, late_ms: int, told: dict[str, float]) -> None:
         now = self.clock()
         self.beats_heard += 1
         if seat.state.last_beat is not None:
             seat.note_beat(late_ms, now - seat.state.last_beat)
         before = seat.state
-        seat.state, effects = step(before, Signal.BEAT, now)
+        seat.state, effects = step(before, Signal.BEAT, now, told)
         for effect in effects:
             if effect.kind is not None:
                 self.log(seat, effect.kind, effect.data)
@@ -317,44 +382,16 @@ class Supervisor:
             count = self.strangers = self.strangers + 1
         else:
             count = seat.refused = seat.refused + 1
-        # A flood of nonsense is counted, but the journal hears of it at 1, 10, 100, ...
-        if str(count).rstrip("0") != "1":
+        if not _worth_telling(count):
             return
         agent, card, run = (None, None, None) if seat is None else (seat.agent, seat.card, seat.run)
         self.board.append(Draft(EventKind.MESSAGE_REFUSED, agent, card, run, {"reason": reason, "count": count}))
 
-    def _belongs_to_an_agent(self, pid: int) -> bool:
-        # An agent may clear its marker, and one that lost its guard hangs elsewhere: either gives it away.
-        nursery = self.host.pid
-        return guard.marker_of(pid) in self.seats or (nursery is not None and guard.is_below(pid, nursery))
-
-    def _runner_gone(self, pid: int, status: int | None) -> None:
-        seat = self.by_pid.get(pid)
-        if seat is None:
-            return
-        seat.runner_status = status
-        seat.exited.set()
-        by_signal = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
-        how = f"signal {by_signal}" if by_signal is not None else f"exit status {code}"
-        reason = f"its runner ended with {how} before it had reported"
-        self.background(self._after_exit(seat, reason, {"exit_status": code, "signal": by_signal}))
-
-    async def _after_exit(self, seat: Seat, reason: str, data: dict[str, Any]) -> None:
-        await seat.started.wait()
-        self.log(seat, EventKind.AGENT_ENDED, data)
-        if seat.state.phase is Phase.CLOSING:
-            await seat.clean.wait()
-            # Reaped meanwhile: then the reaper has the last word.
-            if seat.state.phase is Phase.CLOSING:
-                await self.signal(seat, Signal.DEAD)
-        else:
-            await self.signal(seat, Signal.PROCESS_GONE, {"reason": reason})
-
-    def _runner_clean(self, pid: int) -> None:
-        seat = self.by_pid.get(pid)
-        if seat is not None:
-            seat.clean.set()
+    def _heard_shortage(self, reason: str) -> None:
+        self.shortages += 1
+        if _worth_telling(self.shortages):
+            data = {"reason": reason, "count": self.shortages}
+            self.board.append(Draft(EventKind.CALLERS_WAIT, self.hermes, data=data))
 
     # the clock
 
@@ -382,14 +419,22 @@ class Supervisor:
             for seat in self.seats.values():
                 seat.state = shift(seat.state, late)
             return
-        await self.channel.keep()
+        self.channel.keep()
         self.beats.keep()
+        self.clearing.look()
         for seat in list(self.seats.values()):
+            self.reaper.look(seat)
             if inquiry.due(seat, self.clock()):
                 self.background(inquiry.ask(seat, self.clock))
-            await self.signal(seat, Signal.TICK)
+            # What it journals is not waited for: nobody is judged later because a disk is slow, or full for a while.
+            self._decide(seat, Signal.TICK)
 
     async def _operate(self, call: Call) -> Any:  # noqa: ANN401
         if self.on_operator is None:
             raise Refused("operator", "this council takes no orders from elsewhere")
         return await self.on_operator(call)
+
+
+def _worth_telling(count: int) -> bool:
+    """Whether the journal hears of it: of what comes in floods at 1, 10, 100, ... only."""
+    return str(count).rstrip("0") == "1"

@@ -116,6 +116,13 @@ class Life(RuleBasedStateMachine):
     def anything(self, signal):
         self.happen(signal, OUTCOMES if signal is Signal.REPORTED else {"reason": "because"})
 
+    @rule(idle=st.none() | st.integers(0, 1000), extend=st.none() | st.integers(1, 1000))
+    def beat_that_tells(self, idle, extend):
+        before = self.state.phase
+        told = {"idle": idle, "extend": extend}
+        self.happen(Signal.BEAT, {key: float(value) for key, value in told.items() if value is not None})
+        assert self.state.phase is before
+
     @precondition(lambda self: self.state.phase in PATH[:-1])
     @rule()
     def next_gate(self):

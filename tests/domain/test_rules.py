@@ -1,4 +1,4 @@
-"""Heartbeats, lanes, names, the hierarchy and safe text."""
+"""Lanes, names, the hierarchy and safe text."""
 
 import itertools
 import unicodedata
@@ -10,31 +10,8 @@ from hypothesis import strategies as st
 from council_tui.domain import ids
 from council_tui.domain.card import LANES, OPEN_STATES, OWNED_STATES, CardState, can_move, check_move
 from council_tui.domain.errors import IllegalMove, Mistake, PlanInvalid
-from council_tui.domain.heartbeat import Pulse, pulse, silent_at
 from council_tui.domain.hierarchy import KINDS, PARENTS, child_kind, dual_note
 from council_tui.domain.text import safe, safe_bytes
-
-
-@pytest.mark.parametrize(
-    ("silence", "standing"),
-    [
-        (0, Pulse.ALIVE),
-        (37.5, Pulse.ALIVE),
-        (37.6, Pulse.LATE),
-        (60, Pulse.LATE),
-        (60.001, Pulse.SILENT),
-        (61, Pulse.SILENT),
-    ],
-)
-def test_at_thirty_seconds_sixty_of_silence_are_survived_and_sixty_one_are_not(silence, standing):
-    assert pulse(1000 + silence, 1000, 30) is standing
-
-
-@given(st.floats(0, 1e6), st.floats(0.1, 1e4), st.floats(0, 1e5))
-def test_silence_begins_exactly_after_the_moment_that_is_announced(last, interval, silence):
-    now = last + silence
-    assert (pulse(now, last, interval) is Pulse.SILENT) == (now - last > 2 * interval)
-    assert silent_at(last, interval) == last + 2 * interval
 
 
 @given(st.lists(st.sampled_from(CardState), max_size=30))

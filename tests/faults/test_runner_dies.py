@@ -8,11 +8,12 @@ import signal
 import time
 
 import pytest
-from supervisor.stage import Stage, alive, child, plan_of, python, until
+from supervisor.stage import WITHIN, Stage, alive, child, plan_of, python, until
 
 from council_tui.domain.errors import HomeUnusable
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Phase, Signal
+from council_tui.fleet.brake import CRASHES
 from council_tui.runner import guard
 
 BEATING = """
@@ -97,13 +98,48 @@ async def test_a_dead_office_orphans_its_children_and_nobody_elses(home):
             name: (str(stage.card(name).state), stage.card(name).fail) for name in ("below", "shark", "elsewhere")
         }
         assert states == {"below": ("failed", "orphaned"), "shark": ("failed", "orphaned"), "elsewhere": ("done", None)}
-        assert stage.card("waiting").state in ("blocked", "failed")
-        assert stage.card("openfang").fail == "orphaned"
+        assert stage.card("waiting").block == "dependency"
     for name, cause in (("openfang:", "process_gone"), ("below", "parent_gone"), ("shark", "parent_gone")):
         assert stage.find(K.ORPHANED, name, cause=cause) is not None
     cards = [event.agent.partition(":")[2] for event in stage.events if event.kind is K.CARD_FAILED and event.run]
     assert [name.partition(".")[0] for name in cards] == ["shark", "below", "office"], "leaves first"
     assert (end.exit, end.ledger["verdict"]) == (1, "VALID")
+
+
+async def test_an_office_that_dies_is_opened_again_and_takes_over_the_cards_that_wait_below_it(home):
+    plan = plan_of(
+        child("first", "sleep 0.5; echo fine", parent="openclaw"),
+        child("lost", "sleep 600", parent="openfang"),
+        child("waiting", "echo fine", parent="openfang", after=["first"]),
+    )
+    async with Stage(home, plan) as stage:
+        await stage.wait(K.BODY_STARTED, "lost")
+        before = stage.fleet.office("openfang")
+        os.kill(before.pid, signal.SIGKILL)
+        end = await stage.end()
+        assert {name: str(stage.card(name).state) for name in ("first", "lost", "waiting")} == {
+            "first": "done",
+            "lost": "failed",
+            "waiting": "done",
+        }
+        assert stage.card("waiting").parent_agent != before.agent
+        assert (end.exit, end.ledger["verdict"], end.audit["descendants"]) == (1, "VALID", [])
+
+
+async def test_an_office_that_keeps_dying_is_given_up_and_what_waits_below_it_says_so(home):
+    plan = plan_of(
+        child("long", "sleep 600", parent="openclaw"), child("waiting", "echo x", parent="openfang", after=["long"])
+    )
+    async with Stage(home, plan) as stage:
+        await stage.wait(K.BODY_STARTED, "long")
+        for _ in range(CRASHES):
+            await until(lambda: stage.fleet.office("openfang") is not None)
+            office = stage.fleet.office("openfang")
+            os.kill(office.pid, signal.SIGKILL)
+            async with asyncio.timeout(WITHIN):
+                await office.ended.wait()
+        assert stage.fleet.office("openfang") is None
+        await stage.fleet.drain("enough")
 
 
 async def test_a_stopped_runner_falls_silent_and_is_reaped_with_its_body(home, monkeypatch):
@@ -189,7 +225,8 @@ async def test_a_runner_killed_after_its_nursery_takes_its_body_along(home):
         assert gone(body)
 
 
-async def test_a_full_disk_ends_the_council_and_everything_it_started(home):
+async def test_a_full_disk_ends_the_council_and_everything_it_started(home, monkeypatch):
+    monkeypatch.setattr("council_tui.board.database.PATIENCE_SECONDS", 0)
     async with Stage(home, plan_of(child("one", "sleep 600"), child("two", "sleep 600", parent="openclaw"))) as stage:
         bodies = [(await stage.wait(K.BODY_STARTED, name)).data["pid"] for name in ("one", "two")]
         # The next page that the board needs is not there any more.

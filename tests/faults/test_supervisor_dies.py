@@ -5,55 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
-from pathlib import Path
 
 import pytest
-from supervisor.stage import WITHIN, Stage, alive, child, entries_of, plan_of, runs_of, until
+from supervisor.stage import Stage, alive, child, entries_of, plan_of, runs_of, until
 
 from council_tui.board.home import Home
 from council_tui.domain.events import EventKind as K
 from council_tui.ledger.verify import verify_log
 from council_tui.runner import guard
-
-OWNER = Path(__file__).with_name("owner.py")
-
-
-class Owner:
-    """The other process and what it has told."""
-
-    def __init__(self, home):
-        self.home = home
-        self.told = []
-
-    async def __aenter__(self):
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, str(OWNER), str(self.home), stdout=asyncio.subprocess.PIPE, limit=10**7
-        )
-        return self
-
-    async def __aexit__(self, *error):
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-
-    async def wait(self, kind, who="", count=1):
-        async with asyncio.timeout(WITHIN):
-            while sum(one[0] == kind and who in one[1] for one in self.told) < count:
-                line = await self.process.stdout.readline()
-                assert line, f"it ended before {kind}"
-                self.told.append(json.loads(line))
-
-    async def until_all_work(self):
-        await self.wait("nursery")
-        await self.wait("body_started", count=4)
-        self.nursery = next(one[3]["pid"] for one in self.told if one[0] == "nursery")
-        self.runners = [one[3]["pid"] for one in self.told if one[0] == "agent_started"]
-
-
-def gone(pid):
-    process = guard.read_process(pid)
-    return process is None or process.state in "ZX"
+from faults.killed import Owner, gone
 
 
 async def test_nothing_outlives_a_supervisor_that_was_killed_and_the_next_one_puts_it_right(home):
@@ -79,7 +39,8 @@ async def test_nothing_outlives_a_supervisor_that_was_killed_and_the_next_one_pu
         assert causes == ["supervisor_gone"] * 7, "four children and three offices"
         failed = {str(event.card): event.data["fail"] for event in recovered if event.kind is K.CARD_FAILED}
         assert sorted(failed.values()) == ["cancelled"] + ["orphaned"] * 7
-        assert len(stage.sup.recovered) == 7
+        assert {event.data["what"] for event in recovered if event.kind is K.RECOVERED} == {"ended"}
+        assert [str(item.what) for item in stage.sup.recovery.plan] == ["ended"] * 7
         assert (await stage.end()).exit == 0
     revoked = [said["of"] for kind, _, said in entries_of(stage.home.ledger) if kind == "revocation"]
     granted = [said["child"] for kind, _, said in entries_of(stage.home.ledger) if kind == "delegation"]

@@ -14,9 +14,9 @@ from supervisor.stage import REPORT_SCHEMA, Stage, child, plan_of, play, short_h
 
 from council_tui.board.board import load_tables, replay
 from council_tui.domain.events import EventKind as K
-from council_tui.fleet import dispatch
 from council_tui.fleet.plan import load_plan
 from council_tui.ledger.verify import verify_log
+from fleet.clocks import Ahead
 
 KILL_THE_GUARD = "kill -KILL $PPID; exec sleep 600"
 
@@ -201,7 +201,7 @@ def test_of_failed_and_waiting_the_exit_code_tells_of_failed(small):
 
 
 async def test_a_failed_attempt_is_tried_again_and_what_waits_for_it_goes_on_waiting(home, monkeypatch, tmp_path):
-    monkeypatch.setattr(dispatch, "RETRY_BASE_SECONDS", 0.05)
+    monkeypatch.setattr("council_tui.fleet.retries.RETRY_BASE_SECONDS", 0.05)
     mark = tmp_path / "tried"
     once = f"if [ -e {mark} ]; then echo fine; else touch {mark}; {KILL_THE_GUARD}; fi"
     plan = plan_of(
@@ -225,7 +225,7 @@ async def test_a_failed_attempt_is_tried_again_and_what_waits_for_it_goes_on_wai
         "mutates": ("failed", 1),
     }
     retries = [event.data for event in stage.events if event.kind is K.CARD_RETRY]
-    assert retries == [{"attempt": 1, "delay_seconds": 0.05}] * 2
+    assert [(one["attempt"], one["delay_seconds"]) for one in retries] == [(1, 0.1)] * 2
     runs = {event.agent for event in stage.events if event.kind is K.AGENT_STARTED and "flaky" in str(event.agent)}
     assert len(runs) == 2, "a retry is a new name"
     assert end.ledger["verdict"] == "VALID"
@@ -251,7 +251,11 @@ async def test_a_budget_that_is_spent_ends_what_runs_blocks_what_waits_and_exits
 
 async def test_a_fleet_that_runs_longer_than_its_timeout_is_closed(home):
     plan = plan_of(child("long", "sleep 600"), child("later", "echo later", after=["long"]))
-    async with Stage(home, plan, timeout=0.5) as stage:
+    stage = Stage(home, plan, timeout=60)
+    clock = stage.sup.clock = Ahead()
+    async with stage:
+        await stage.wait(K.BODY_STARTED)
+        clock.by += 61
         end = await stage.end()
         assert end.exit == 1
         assert {stage.card(name).fail for name in ("long", "later")} == {"cancelled"}
@@ -331,11 +335,11 @@ async def test_a_microshark_that_is_not_in_the_contract_is_not_spawned(home):
     async with Stage(home, plan) as stage:
         await stage.wait(K.BODY_STARTED, "keeper")
         keeper = stage.seat("keeper")
-        other = stage.fleet._orders["shark"].model_copy(update={"run": ("echo", "more")})
+        other = stage.fleet.orders["shark"].model_copy(update={"run": ("echo", "more")})
         with pytest.raises(Exception, match="was not given shark to spawn"):
             await stage.fleet._card(keeper, other)
         with pytest.raises(Exception, match="may not spawn a child"):
-            await stage.fleet._card(keeper, stage.fleet._orders["keeper"])
+            await stage.fleet._card(keeper, stage.fleet.orders["keeper"])
         assert (await stage.end()).exit == 0
 
 

@@ -9,7 +9,7 @@ from council_tui.domain.envelope import DERIVED_SCHEMA
 from council_tui.domain.hierarchy import PARENTS
 from council_tui.domain.order import FAULTS, materialise
 from council_tui.fleet.plan import Limits, load_plan, parse_plan, shipped_plans, shipped_summary
-from fleet.plans import plan_of
+from fleet.plans import HEAD, plan_of
 
 PRODUCT = """\
 council: 1
@@ -119,6 +119,25 @@ children:
         "child_timeout_seconds": 9,
     }
     assert own.envelope.time_budget_minutes == 1
+
+
+def test_limits_in_the_defaults_are_those_of_children_and_a_microshark_has_its_parents():
+    head = HEAD.replace("defaults:\n", "defaults:\n  resource_limits: {memory_mb: 512, processes: 64}\n")
+    plan = plan_of(
+        """
+        - {id: usual, parent: zeroclaw, run: "true"}
+        - id: small
+          parent: zeroclaw
+          run: "true"
+          spawn_context: {resource_limits: {memory_mb: 64, cpus: 0.5}}
+        - {id: below, parent: small, run: "true"}
+        """,
+        head,
+    )
+    usual, small, below = (order.context.get("resource_limits") for order in plan.orders)
+    assert usual == {"memory_mb": 512, "processes": 64}
+    assert small == {"memory_mb": 64, "processes": 64, "cpus": 0.5}
+    assert below is None
 
 
 def test_microsharks_follow_their_parent_and_inherit_from_it():

@@ -239,6 +239,21 @@ def test_a_mistake_above_the_children_is_told_once_with_its_line(change, field, 
             "did you mean 'child_timeout_seconds'?",
         ),
         (
+            "{ok, spawn_context: {resource_limits: {memory_mb: 2}}}",
+            "spawn_context.resource_limits.memory_mb",
+            "a number greater than or equal to 4",
+        ),
+        (
+            "{ok, spawn_context: {resource_limits: {cpu: 2}}}",
+            "spawn_context.resource_limits.cpu",
+            "did you mean 'cpus'?",
+        ),
+        (
+            "{ok, resource_limits: {cpus: 2}}",
+            "resource_limits",
+            "belongs under spawn_context",
+        ),
+        (
             "{id: a, parent: zeroclaw, container: drill, fault: bad-mbti, run: x, envelope: &d "
             "{task_description: x, output_schema: {type: object}}}",
             "run",
@@ -379,6 +394,16 @@ def test_many_children_that_lack_one_field_are_one_short_mistake():
             ],
         ),
         (
+            "- {id: a, Z, spawn_context: {LIMITS {processes: 8, ceiling: hard}}}\n"
+            "- {id: b, parent: a, spawn_context: {LIMITS {processes: 9}}}\n"
+            "- {id: c, parent: a, spawn_context: {LIMITS {ceiling: any, cpus: 1}}}\n"
+            "- {id: d, parent: a, spawn_context: {LIMITS {processes: 4}}}\n",
+            [
+                ("children[1].spawn_context.resource_limits.processes", "9 is more than its parent's 8"),
+                ("children[2].spawn_context.resource_limits.ceiling", "must stay so"),
+            ],
+        ),
+        (
             "- {id: a, Z}\n- {id: b, parent: a, spawn_context: {lifecycle_policy: {run_ttl_seconds: 301}}}\n",
             [("children[1].spawn_context.lifecycle_policy.run_ttl_seconds", "at most 300 seconds")],
         ),
@@ -386,6 +411,7 @@ def test_many_children_that_lack_one_field_are_one_short_mistake():
 )
 def test_a_mistake_between_children_is_told_once(children, expected):
     text = children.replace("Z", "parent: zeroclaw").replace("SLICE ", "memory_slice: {shared_memory_path: ")
+    text = text.replace("LIMITS", "resource_limits:")
     found = wrong_children(text.replace("- {", "- {run: x, "))
     assert [field for field, _ in found] == [field for field, _ in expected]
     for (_, message), (_, says) in zip(found, expected, strict=True):

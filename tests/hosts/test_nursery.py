@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import sys
 import time
 
 import pytest
-from supervisor.stage import until
+from faults.killed import Owner
+from supervisor.stage import alive, child, runs_of, until
 
+from council_tui.board.home import Home
 from council_tui.hosts.local import HostFailed, LocalHost
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
@@ -26,8 +30,9 @@ class Ends:
 
 
 @pytest.fixture
-async def host(tmp_path):
-    host = LocalHost(tmp_path / "runners.log")
+async def host(tmp_path, home):
+    home.parent.mkdir(exist_ok=True)
+    host = LocalHost(tmp_path / "runners.log", home.parent / "n")
     host.start()
     yield host
     await host.close()
@@ -46,8 +51,8 @@ async def silent(home):
         writer.close()
 
 
-def spec(socket, name="r_1"):
-    return RunnerSpec(name, f"child:x.{name}", socket, socket + "n", "t", "b", socket + "l", socket + "b")
+def spec(path, name="r_1"):
+    return RunnerSpec(name, f"child:x.{name}", path, path + "n", "t", "b", path + "l", path + "b")
 
 
 def status(pid):
@@ -121,9 +126,9 @@ async def test_nobody_hears_of_an_end_before_the_beginning(host, tmp_path):
     assert [what for what, _ in order] == ["started", "exit", "clean"]
 
 
-async def test_a_nursery_whose_supervisor_lets_go_stays_until_its_last_runner_has_left(tmp_path, silent):
+async def test_a_nursery_whose_supervisor_lets_go_stays_until_its_last_runner_has_left(tmp_path, home, silent):
     path, links = silent
-    host = LocalHost(tmp_path / "runners.log")
+    host = LocalHost(tmp_path / "runners.log", home.parent / "n")
     host.start()
     await host.spawn(spec(path))
     await until(lambda: links)
@@ -192,3 +197,167 @@ async def test_a_nursery_that_cannot_be_woken_is_ended_and_nobody_waits_for_it(h
     assert {str(answer) for answer in answers} == {"the nursery has ended"}
     assert ends.gone.is_set()
     await until(lambda: status(host.pid) in (None, "Z"))
+
+
+class Released:
+    """A nursery whose supervisor is gone, and the next one's end of it."""
+
+    def __init__(self, tmp_path, home):
+        self.errors, self.door = tmp_path / "runners.log", home.parent / "n"
+        self.nursery = None
+
+    async def left_by_one_that_is_gone(self, *specs):
+        """Start these runners and go; their pids by run."""
+        host = LocalHost(self.errors, self.door)
+        host.start()
+        started = {one.run: await host.spawn(one) for one in specs}
+        self.nursery = guard.read_process(host.pid)
+        self.process = host._process
+        host.release()
+        return started
+
+    def next(self):
+        return LocalHost(self.errors, self.door)
+
+
+@pytest.fixture
+def released(tmp_path, home):
+    home.parent.mkdir(exist_ok=True)
+    released = Released(tmp_path, home)
+    yield released
+    if released.nursery is not None:
+        guard.send(released.nursery, signal.SIGKILL)
+        os.waitpid(released.nursery.pid, 0)
+
+
+async def test_the_next_supervisor_takes_the_nursery_over_and_hears_of_its_runners(released, silent):
+    path, links = silent
+    started = await released.left_by_one_that_is_gone(spec(path), spec(path, "r_2"))
+    await until(lambda: len(links) == 2)
+    host = released.next()
+    ends = Ends(host)
+    wards = await host.adopt(released.nursery)
+    assert {ward.run: (pid, ward.start_time) for pid, ward in wards.items()} == {
+        run: (one.pid, one.start_time) for run, one in started.items()
+    }
+    assert host.pid == released.nursery.pid
+    host.listen()
+    os.kill(started["r_1"].pid, signal.SIGKILL)
+    await until(lambda: ends.clean)
+    assert {pid: os.WTERMSIG(status) for pid, status in ends.exits.items()} == {started["r_1"].pid: signal.SIGKILL}
+    new = await host.spawn(spec(path, "r_3"))
+    assert guard.read_process(new.pid).ppid == released.nursery.pid
+    await until(lambda: len(links) == 3)
+    for writer in links:
+        writer.close()
+    await host.close()
+
+
+async def test_what_ended_while_there_was_no_supervisor_is_told_to_the_next_one(released, silent):
+    path, links = silent
+    started = await released.left_by_one_that_is_gone(spec(path), spec(path, "r_2"))
+    await until(lambda: len(links) == 2)
+    os.kill(started["r_1"].pid, signal.SIGKILL)
+    await until(lambda: status(started["r_1"].pid) is None)
+    host = released.next()
+    ends = Ends(host)
+    wards = await host.adopt(released.nursery)
+    assert {ward.run for ward in wards.values()} == {"r_1", "r_2"}
+    assert ends.exits == {}, "nothing is told before it is asked for"
+    host.listen()
+    await until(lambda: ends.clean)
+    assert {pid: os.WTERMSIG(raw) for pid, raw in ends.exits.items()} == {started["r_1"].pid: signal.SIGKILL}
+    host.release()
+    third = released.next()
+    assert {ward.run for ward in (await third.adopt(released.nursery)).values()} == {"r_2"}, "it is news only once"
+    third.release()
+
+
+async def test_how_a_runner_ended_is_told_again_while_what_it_guarded_is_not_proved_dead(home):
+    """The supervisor that was told may have died before it could write it down."""
+    deaf = child("deaf", "trap '' TERM; sleep 600; sleep 600", policy={"grace_seconds": 1.5})
+    async with Owner(home, deaf) as owner:
+        await owner.wait("nursery")
+        await owner.wait("body_started")
+        runner = (await owner.wait("agent_started", "deaf"))[3]["pid"]
+        nursery = guard.read_process(next(one[3]["pid"] for one in owner.told if one[0] == "nursery"))
+        await owner.kill()
+    os.kill(runner, signal.SIGKILL)
+    told = []
+    for _ in range(2):
+        host = LocalHost(home / "runners.log", Home(home).nursery)
+        ends = Ends(host)
+        assert runner in await host.adopt(nursery)
+        host.listen()
+        await until(lambda: ends.exits)  # noqa: B023
+        told.append((os.WTERMSIG(ends.exits[runner]), ends.clean))
+        host.release()
+    assert told == [(signal.SIGKILL, [])] * 2
+    await until(lambda: alive(runs_of(home)) == [])
+
+
+async def test_a_nursery_serves_no_second_supervisor_and_no_process_of_an_agent(host, silent):
+    path, links = silent
+    await host.spawn(spec(path))
+    await until(lambda: links)
+    nursery = guard.read_process(host.pid)
+    door = host._door
+    assert await LocalHost(host._errors, door).adopt(nursery) is None
+    host._drop()
+    ask = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]);"
+        "sys.exit(len(s.recv(65536)))"
+    )
+    for env, hears in (({"COUNCIL_RUN": "r_1"}, False), ({}, True)):
+        asking = await asyncio.create_subprocess_exec(sys.executable, "-c", ask, str(door), env=env)
+        assert (await asking.wait() > 0) is hears
+    again = LocalHost(host._errors, door)
+    assert await again.adopt(nursery) is not None
+    again.release()
+
+
+async def test_a_nursery_of_another_version_is_left_as_it_is(released, silent, monkeypatch):
+    path, links = silent
+    started = await released.left_by_one_that_is_gone(spec(path))
+    await until(lambda: links)
+    with monkeypatch.context() as other:
+        other.setattr("council_tui.hosts.local.__version__", "0.0.1")
+        assert await released.next().adopt(released.nursery) is None
+    assert status(started["r_1"].pid) not in (None, "Z")
+    host = released.next()
+    assert set(await host.adopt(released.nursery)) == {started["r_1"].pid}
+    host.release()
+
+
+async def test_a_nursery_that_was_stopped_is_woken_to_be_taken_over(released, silent):
+    path, links = silent
+    await released.left_by_one_that_is_gone(spec(path))
+    await until(lambda: links)
+    os.kill(released.nursery.pid, signal.SIGSTOP)
+    host = released.next()
+    assert await host.adopt(released.nursery) is not None
+    host.release()
+
+
+async def test_whoever_else_listens_at_the_door_is_not_taken_for_the_nursery(released, silent):
+    path, links = silent
+    await released.left_by_one_that_is_gone(spec(path))
+    await until(lambda: links)
+    released.door.unlink()
+    assert await released.next().adopt(released.nursery) is None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as impostor:
+        impostor.bind(str(released.door))
+        impostor.listen()
+        assert await released.next().adopt(released.nursery) is None
+
+
+async def test_a_nursery_whose_supervisor_died_before_it_stood_leaves_the_door_to_others(host, tmp_path):
+    """Both were started on one home, and the slower one must not take the faster one's place."""
+    Ends(host)
+    await host.spawn(spec(str(tmp_path / "nobody")))
+    inode = os.stat(host._door).st_ino
+    late = LocalHost(host._errors, host._door)
+    late.start()
+    late._drop()
+    await late.close()
+    assert os.stat(host._door).st_ino == inode

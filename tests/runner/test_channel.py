@@ -10,7 +10,16 @@ import pytest
 
 from council_tui.domain.errors import CouncilError
 from council_tui.domain.wire import MAX_MESSAGE
-from council_tui.runner.channel import Peer, RemoteRefusal, TooLong
+from council_tui.runner.channel import (
+    LINES_A_TURN,
+    MAX_QUEUED,
+    MOST_USELESS,
+    PAUSE_SECONDS,
+    Peer,
+    RemoteRefusal,
+    TooLong,
+    UnknownMethod,
+)
 
 WITHIN = 20.0
 
@@ -94,3 +103,94 @@ async def test_a_prompt_call_is_answered_before_those_that_wait(ends):
     assert not waiting.done()
     go_on.set()
     assert await waiting == "done"
+
+
+BAD = b"nonsense\n"
+NOBODYS = b'{"jsonrpc": "2.0", "id": 99, "result": 1}\n'
+NO_METHOD = b'{"jsonrpc": "2.0", "method": "zzz", "params": {}}\n'
+
+
+@pytest.fixture
+async def flooded():
+    """(a raw socket, the end that it reaches, what that one refused, whether calls are held up)."""
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    refused, gate = [], asyncio.Event()
+    gate.set()
+
+    async def handle(peer, call):
+        await gate.wait()
+        if call.method != "fine":
+            raise UnknownMethod(call.method)
+
+    _, peer = await asyncio.get_running_loop().create_unix_connection(
+        lambda: Peer(handle, lambda peer, reason: refused.append(reason)), sock=there
+    )
+    yield here, peer, refused, gate
+    here.close()
+    await peer.lost
+
+
+async def steps(count, until):
+    """How much `count()` grew in each turn of the loop, until a condition holds."""
+    grown = []
+    async with asyncio.timeout(WITHIN):
+        while not until():
+            before = count()
+            await asyncio.sleep(0)
+            grown.append(count() - before)
+    return grown
+
+
+@pytest.mark.parametrize("line", [BAD, NO_METHOD])
+async def test_a_flood_is_taken_a_few_lines_a_turn_and_of_nonsense_no_more_than_so_many_a_second(flooded, line):
+    raw, _, refused, _ = flooded
+    lines = 10 * MOST_USELESS
+    began = asyncio.get_running_loop().time()
+    raw.send(line * lines)
+    grown = await steps(lambda: len(refused), lambda: len(refused) == lines)
+    assert max(grown) <= 2 * LINES_A_TURN
+    assert asyncio.get_running_loop().time() - began >= 9 * PAUSE_SECONDS
+
+
+async def test_nonsense_of_many_kilobytes_counts_like_many_lines(flooded):
+    raw, peer, refused, _ = flooded
+    raw.send(b"x" * (MOST_USELESS * 1024) + b"\n" + BAD)
+    await steps(lambda: len(refused), lambda: refused)
+    assert len(refused) == 1
+    assert not peer._transport.is_reading()
+    await steps(lambda: len(refused), lambda: len(refused) == 2 and peer._transport.is_reading())
+
+
+async def test_what_nobody_waits_for_is_no_way_around_that(flooded):
+    raw, peer, refused, _ = flooded
+    raw.send(NOBODYS * MOST_USELESS + BAD)
+    await steps(lambda: 0, lambda: peer._behind)
+    assert refused == []
+    await steps(lambda: 0, lambda: refused)
+
+
+async def test_sound_calls_are_neither_lost_nor_slowed_down(flooded):
+    raw, peer, refused, gate = flooded
+    gate.clear()
+    raw.send(b'{"jsonrpc": "2.0", "id": 1, "method": "fine", "params": {}}\n' * 700)
+    await steps(peer._calls.qsize, lambda: not peer._transport.is_reading() and not peer._behind)
+    assert MAX_QUEUED < peer._calls.qsize() <= MAX_QUEUED + 1
+    gate.set()
+    answers = b""
+    async with asyncio.timeout(WITHIN):
+        while answers.count(b"\n") < 700:
+            answers += await asyncio.get_running_loop().sock_recv(raw, 65536)
+    assert peer._transport.is_reading()
+    assert refused == []
+
+
+async def test_who_hangs_up_in_the_middle_of_a_flood_is_heard_no_further(flooded):
+    raw, peer, refused, _ = flooded
+    raw.send(BAD * 5 * MOST_USELESS)
+    await steps(lambda: 0, lambda: refused)
+    peer.close()
+    await peer.lost
+    known = len(refused)
+    await asyncio.sleep(2 * PAUSE_SECONDS)
+    assert len(refused) == known

@@ -73,7 +73,39 @@ def test_a_rotation_that_fails_keeps_the_log_and_the_program_going(log, monkeypa
         log.write(b"lost", stdout=True)
     log.write(b"kept\n", stdout=True)
     assert log.last_line == b"12345678lostkept"
-    assert log.tail() == b"kept\n"
+    assert log.tail() == b"12345678lostkept\n"
+    assert log.path.read_bytes() == b"kept\n"
+    assert log.path.with_name("output.log.1").read_bytes() == b"12345678"
+    assert log.loss == "4 bytes of its output are not in the log: No space left on device"
+
+
+def test_a_log_whose_folder_cannot_be_had_is_begun_as_soon_as_it_can(tmp_path):
+    (tmp_path / "logs").write_text("in the way")
+    log = OutputLog(tmp_path / "logs" / "run")
+    log.write(b"lost\n", stdout=True)
+    (tmp_path / "logs").unlink()
+    log.write(b"kept\n", stdout=True)
+    log.close()
+    assert log.path.read_bytes() == b"kept\n"
+    assert log.tail() == b"lost\nkept\n"
+    assert log.loss == "5 bytes of its output are not in the log: Not a directory"
+
+
+def test_a_disk_that_takes_a_part_of_a_chunk_loses_the_rest_and_says_so(log, monkeypatch):
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, chunk: write(fd, chunk[:3]))
+        log.write(b"12345", stdout=True)
+    log.write(b"67", stdout=True)
+    assert log.path.read_bytes() == b"12367"
+    assert log.loss == "2 bytes of its output are not in the log: the disk took a part"
+
+
+def test_what_stands_in_the_logs_place_by_now_is_not_taken_for_the_log(log):
+    log.write(b"said\n", stdout=True)
+    log.path.unlink()
+    os.mkfifo(log.path)
+    assert log.tail() == b"said\n"
 
 
 def test_a_log_is_its_owners_alone_and_follows_no_link(tmp_path):

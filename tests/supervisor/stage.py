@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from council_tui.board.home import Home
 from council_tui.domain.errors import PlanInvalid
 from council_tui.fleet.fleet import Fleet
+from council_tui.fleet.kept import unfinished_fleet
 from council_tui.fleet.plan import Plan, parse_plan
 from council_tui.ledger.envelope import open_strict
 from council_tui.runner import guard
@@ -170,8 +171,10 @@ class Stage(Watcher):
     async def __aenter__(self) -> Stage:
         await self.sup.open()
         self.sup.board.listen(self.hear)
-        self.fleet = Fleet(self.sup, self._plan, self._timeout)
-        await self.fleet.start()
+        left = await unfinished_fleet(self.sup, self._plan)
+        goes_on = left is not None and self._plan == left.plan
+        self.fleet = Fleet(self.sup, left.plan if goes_on else self._plan, self._timeout)
+        await (self.fleet.resume(left) if goes_on else self.fleet.start())
         self.running = asyncio.create_task(self.fleet.run())
         return self
 

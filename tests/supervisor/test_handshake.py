@@ -314,9 +314,9 @@ async def test_a_late_delegation_fails_the_spawn_and_still_reaches_the_log(bare)
         await child.hello()
     card = await ended(child)
     assert card.state == "failed"
-    size = bare.sup.ledger.size
+    size = bare.sup.authority.ledger.size
     let_go.set()
-    await until(lambda: bare.sup.ledger.size == size + 2)
+    await until(lambda: bare.sup.authority.ledger.size == size + 2)
     assert revoked(bare, child)
     office.answers["delegate"] = honest
     second = await (await bare.child(office, bare.order().model_copy(update={"id": "kid-two"}))).begin()

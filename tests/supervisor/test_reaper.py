@@ -170,7 +170,7 @@ async def test_a_disk_that_fails_keeps_nobody_alive(bare):
 
 async def test_a_ledger_that_fails_keeps_nobody_alive(bare):
     office = await (await bare.office()).begin()
-    await bare.sup.ledger._writer.submit(lambda db: db.execute("PRAGMA query_only = 1"))
+    await bare.sup.authority.ledger._writer.submit(lambda db: db.execute("PRAGMA query_only = 1"))
     await cancel(bare, office)
     await reaped(office)
     async with asyncio.timeout(20):

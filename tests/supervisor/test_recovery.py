@@ -1,156 +1,292 @@
-"""What a killed supervisor left on the board and on the machine is put right, and strangers are left alone."""
+"""What a new supervisor makes of the runs that another one left open: a plan, in words, and then the deeds."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
+from contextlib import asynccontextmanager
 
 import pytest
 from board.facts import K, created, happened, opened, started
 
+from council_tui.board.board import Draft
 from council_tui.board.home import Home
-from council_tui.domain.card import CardState
+from council_tui.domain.errors import HomeUnusable
+from council_tui.domain.order import materialise
+from council_tui.hosts.local import Ward
 from council_tui.runner import guard
-from council_tui.supervisor.recovery import NURSERY, former_nurseries, note_nursery, recover
-from supervisor.stage import until
-from supervisor.test_slices import nested
+from council_tui.supervisor import recovery, supervisor
+from council_tui.supervisor.leftovers import note_slice
+from council_tui.supervisor.supervisor import Left, Supervisor
+from supervisor.stage import child, plan_of
+from supervisor.wire import HandHost
+
+OFFICE = "openfang:office.0"
+DEAD = 2**22 + 1
+"""No process has this pid."""
+GATES = [K.HELLO, K.DELEGATED, K.CLAIMED, K.INHERITANCE_VERIFIED, K.ACCEPTED, K.ACKNOWLEDGED]
+AT_WORK = [*GATES, K.BODY_STARTED]
+REPORTED = [*AT_WORK, K.RETURNED, K.VERIFIED, K.REPORTED]
+
+
+class KeptHost(HandHost):
+    """A nursery that a former supervisor left, with these runners; it is this process."""
+
+    pid = os.getpid()
+
+    def __init__(self, wards):
+        super().__init__()
+        self.wards = wards
+
+    async def adopt(self, nursery):
+        return self.wards
+
+    def listen(self):
+        """Nothing is told."""
+
+    def release(self):
+        """Nothing is held."""
+
+
+def run_of(card, *kinds, run=None, pid=DEAD, start_time=7, boot=None, where=None, **more):
+    """The journal of a run that came as far as this."""
+    run = run or f"r_{card}"
+    order = plan_of(child(card, ["true"], parent="openfang")).orders[0]
+    path = where or f"/tmp/none-{run}"
+    begins = started(card, run)
+    context = materialise(
+        order,
+        parent_id=OFFICE,
+        parent=None,
+        parent_task="t_0",
+        task=card,
+        slice_path=path,
+        spawn_ts="2026-05-11T13:20:00Z",
+    )
+    begins.data.update(pid=pid, start_time=start_time, boot_id=boot or guard.boot_id(), slice=path)
+    begins.data["contract"] = context.model_dump(mode="json")
+    begins.data.update(more)
+    return [
+        created(card, order=order.model_dump(mode="json")),
+        happened(K.CARD_READY, card),
+        begins,
+        *(happened(kind, card, run) for kind in kinds),
+    ]
 
 
 @pytest.fixture
-async def board(home):
+def written(home):
+    """Writes a journal into the home, as a supervisor that then died would have."""
     place = Home(home)
     place.prepare()
-    board = await opened(place.board)
-    yield board
+
+    async def write(*drafts):
+        board = await opened(place.board)
+        await board.append(*drafts)
+        await board.close()
+
+    return write
+
+
+@asynccontextmanager
+async def after(home, monkeypatch, wards=None, agree=None):
+    """The next supervisor, which finds these runners (run by pid) in a nursery, or none."""
+    sup = Supervisor(Home(home))
+    sup.host = HandHost() if wards is None else KeptHost(wards)
+    if wards is not None:
+        me = guard.read_process(os.getpid())
+        monkeypatch.setattr(supervisor, "former_nurseries", lambda home: [me])
+    sup.events = []
+    sup.board.listen(sup.events.append)
+    await sup.open(agree)
+    try:
+        yield sup
+    finally:
+        for seat in sup.seats.values():
+            seat.exited.set()
+            seat.clean.set()
+        await sup.close()
+
+
+def what(sup, kind=K.RECOVERED, key="what"):
+    return {event.card: event.data[key] for event in sup.events if event.kind is kind}
+
+
+def states(sup):
+    cards = sup.board.tables.cards.values()
+    return {card.id: (str(card.state), card.fail or card.block) for card in cards}
+
+
+async def test_the_plan_says_in_words_what_becomes_of_every_run_and_nothing_is_done_before_it_is_agreed_to(
+    home, written, monkeypatch
+):
+    me = os.getpid()
+    await written(
+        *run_of("lives", *AT_WORK, pid=me),
+        *run_of("dead", *AT_WORK),
+        *run_of("hardly", *GATES[:3]),
+        *run_of("closing", *REPORTED),
+        *run_of("dying", *AT_WORK),
+        happened(K.REAP_STARTED, "dying", "r_dying", outcome={"fail": "cancelled", "reason": "by hand"}),
+        *run_of("poison", *AT_WORK, pid=me + 1),
+        happened(K.RECOVERED, "poison", "r_poison", what="taken_back", crash=True),
+    )
+    shown = []
+
+    async def refuse(recovery):
+        shown.extend(item.words for item in recovery.plan)
+        assert recovery.crash
+        assert recovery.ends_something
+        return False
+
+    wards = {me: Ward("r_lives", 7), me + 1: Ward("r_poison", 7)}
+    with pytest.raises(Left, match="nothing was done"):
+        async with after(home, monkeypatch, wards, refuse):
+            pass
+    assert sorted(shown) == [
+        "closing: had reported; its card is closed",
+        "dead: is gone; its card is told",
+        "dying: was being reaped; that goes on",
+        "hardly: had not begun its work; it begins again",
+        "lives: lives and is taken back",
+        "poison: was alive at two crashes; it is ended and waits for you",
+    ]
+    board = await opened(Home(home).board)
+    assert str((await board.newest()).kind) == "handed_over"
+    assert {run.ended for run in board.tables.runs.values()} == {None}
     await board.close()
 
 
-@pytest.fixture
-def sleepers():
-    found = []
-
-    def start(**env):
-        process = subprocess.Popen(["sleep", "600"], env={"PATH": os.environ["PATH"], **env})
-        found.append(process)
-        return process
-
-    yield start
-    for process in found:
-        process.kill()
-        process.wait()
-
-
-revoked = []
-
-
-async def revoke(agent, reason):
-    revoked.append(agent)
-    return len(revoked)
-
-
-def begun(card, run, pid=4242, start_time=1, boot=None, where=None):
-    draft = started(card, run)
-    facts = {"pid": pid, "start_time": start_time, "boot_id": boot or guard.boot_id()}
-    draft.data.update(facts, slice=where or f"/tmp/none-{run}")
-    return [created(card), happened(K.CARD_READY, card), draft]
-
-
-def states(board):
-    return {card.id: (str(card.state), card.fail) for card in board.tables.cards.values()}
-
-
-async def test_every_open_run_is_an_orphan_and_every_card_that_waited_is_told(board, home):
-    revoked.clear()
-    board.append(
-        *begun("working", "r_1"),
-        happened(K.CLAIMED, "working", "r_1"),
-        happened(K.ACKNOWLEDGED, "working", "r_1"),
-        *begun("born", "r_2"),
-        created("backlog"),
-        created("ready"),
-        happened(K.CARD_READY, "ready"),
-        *begun("again", "r_3"),
-        happened(K.CARD_FAILED, "again", "r_3"),
-        happened(K.CARD_RETRY, "again"),
-        *begun("once-more", "r_4"),
-        happened(K.CARD_FAILED, "once-more", "r_4"),
-        happened(K.CARD_RETRY, "once-more"),
-        happened(K.CARD_READY, "once-more"),
-        created("asks"),
-        happened(K.CARD_BLOCKED, "asks"),
-        created("over"),
-        happened(K.CARD_FAILED, "over", fail="error"),
+async def test_every_open_run_of_the_dead_comes_to_its_end_and_the_cards_are_told(home, written, monkeypatch):
+    await written(
+        *run_of("dead", *AT_WORK),
+        *run_of("hardly", *GATES[:3]),
+        *run_of("accepted", *GATES[:5]),
+        *run_of("closing", *REPORTED),
+        *run_of("dying", *AT_WORK),
+        happened(K.REAP_STARTED, "dying", "r_dying", outcome={"fail": "cancelled", "reason": "by hand"}),
+        *run_of("expired", *AT_WORK),
+        happened(K.EXPIRED, "expired", "r_expired", reason="too old"),
+        *run_of("failed", *AT_WORK),
+        happened(K.CARD_FAILED, "failed", None, fail="cancelled"),
     )
-    lines = await recover(board, Home(home), revoke)
-    assert states(board) == {
-        "working": ("failed", "orphaned"),
-        "born": ("failed", "orphaned"),
-        "backlog": ("failed", "cancelled"),
-        "ready": ("failed", "cancelled"),
-        "again": ("failed", "cancelled"),
-        "once-more": ("failed", "cancelled"),
-        "asks": ("blocked", None),
-        "over": ("failed", "error"),
-    }
-    assert len(lines) == 2
-    assert sorted(revoked) == ["child:born.r_2", "child:working.r_1"]
-    assert not [card for card in board.tables.cards.values() if card.claim or card.state is CardState.READY]
-    assert await recover(board, Home(home), revoke) == [], "recovering twice is the same as recovering once"
+    async with after(home, monkeypatch) as sup:
+        assert states(sup) == {
+            "dead": ("failed", "orphaned"),
+            "hardly": ("ready", None),
+            "accepted": ("ready", None),
+            "closing": ("done", None),
+            "dying": ("failed", "cancelled"),
+            "expired": ("failed", "expired"),
+            "failed": ("failed", "orphaned"),
+        }
+        assert sup.seats == {}
+        assert {run.ended is None for run in sup.board.tables.runs.values()} == {False}
+        assert not [card for card in sup.board.tables.cards.values() if card.claim]
+        assert {card.attempt for card in sup.board.tables.cards.values() if card.state == "ready"} == {0}
+    async with after(home, monkeypatch) as sup:
+        assert sup.recovery.plan == [], "recovering twice is the same as recovering once"
+        assert states(sup)["hardly"] == ("ready", None)
 
 
-async def test_processes_of_the_dead_fleet_are_ended_and_those_of_others_are_not(board, home, sleepers):
-    mine, marked, stranger, reused = sleepers(), sleepers(COUNCIL_RUN="r_1"), sleepers(COUNCIL_RUN="r_9"), sleepers()
-    found = guard.read_process(mine.pid)
-    assert found is not None
-    await until(lambda: guard.marker_of(marked.pid) == "r_1" and guard.marker_of(stranger.pid) == "r_9")
-    board.append(
-        *begun("one", "r_1", mine.pid, found.start_time),
-        # The pid was given to another program since.
-        *begun("two", "r_2", reused.pid, 1),
-        # The same pid and start time, before the machine was started anew.
-        *begun("three", "r_3", stranger.pid, guard.read_process(stranger.pid).start_time, boot="another"),
+async def test_pids_of_another_boot_and_reused_ones_are_nobodys(home, written, monkeypatch, sleepers):
+    sleeper, mine = sleepers(), sleepers()
+    born, mine_born = (guard.read_process(process.pid).start_time for process in (sleeper, mine))
+    await written(
+        *run_of("elsewhere", *AT_WORK, pid=sleeper.pid, start_time=born, boot="another"),
+        *run_of("reused", *AT_WORK, pid=sleeper.pid, start_time=born - 1),
+        *run_of("mine", *AT_WORK, pid=mine.pid, start_time=mine_born),
     )
-    await recover(board, Home(home), revoke)
-    assert (mine.wait(), marked.wait()) == (-15, -15)
-    assert stranger.poll() is reused.poll() is None
-    assert {state for state, _ in states(board).values()} == {"failed"}
+    async with after(home, monkeypatch) as sup:
+        assert set(states(sup).values()) == {("failed", "orphaned")}
+        assert sleeper.poll() is None
+        assert mine.wait() == -15
 
 
-async def test_slices_and_sockets_that_were_left_are_removed(board, home):
+async def test_a_ward_of_the_same_pid_that_is_another_run_is_not_taken_for_it(home, written, monkeypatch):
+    await written(*run_of("one", *AT_WORK, pid=DEAD))
+    async with after(home, monkeypatch, {DEAD: Ward("r_other", 7)}) as sup:
+        assert what(sup) == {"one": "ended"}
+
+
+async def test_recovery_stops_after_three_failures_and_leaves_the_rest_as_it_is(home, written, monkeypatch):
+    monkeypatch.setattr(recovery, "END_PATIENCE", 0.02)
+    monkeypatch.setattr("council_tui.supervisor.reaper.Reaper._prove", lambda self, seat: seat.back.wait())
+    names = ("one", "two", "three", "four", "five")
+    await written(*(draft for name in names for draft in run_of(name, *AT_WORK)))
+    with pytest.raises(HomeUnusable, match=r"stopped after 3 failures: one: it does not end; two: .*; three: "):
+        async with after(home, monkeypatch, {}):
+            pass
+    board = await opened(Home(home).board)
+    found = {run.card: run.ended for run in board.tables.runs.values()}
+    assert set(found.values()) == {None}
+    recovered = [(await board.story(f"child:{name}.r_{name}"))[-1][0] for name in ("four", "five")]
+    assert K.RECOVERED not in recovered, "nobody touched them"
+    await board.close()
+
+
+@pytest.mark.parametrize("broken", ["contract", "order", "agent", "journal"])
+async def test_what_another_version_wrote_and_this_one_cannot_read_ends_with_its_card_told(
+    home, written, monkeypatch, sleepers, broken
+):
+    sleeper = sleepers()
+    begun = guard.read_process(sleeper.pid).start_time
+    drafts = run_of("odd", *AT_WORK, pid=sleeper.pid, start_time=begun)
+    if broken == "contract":
+        drafts[2].data["contract"] = {"sha256": "00", "families": 7}
+    elif broken == "order":
+        drafts[0].data["order"] = {"id": "odd", "shape": "round"}
+    elif broken == "agent":
+        drafts[2].data["kind"] = "leviathan"
+    else:
+        drafts.append(Draft(K.HELD, "child:odd.r_odd", "odd", "r_odd", {}))
+    await written(*drafts, *run_of("plain", *AT_WORK))
+    async with after(home, monkeypatch, {sleeper.pid: Ward("r_odd", begun)}) as sup:
+        assert states(sup) == dict.fromkeys(("odd", "plain"), ("failed", "orphaned"))
+        assert "cannot be read" in sup.board.tables.cards["odd"].reason
+        assert sleeper.wait() == -15, "no run of its card may begin while it lives"
+
+
+async def test_slices_of_the_living_stay_and_those_of_the_dead_go_wherever_they_are(
+    home, written, monkeypatch, tmp_path
+):
     place = Home(home)
-    (place.slices / "r_1" / "data").mkdir(parents=True)
-    (place.bodies / "r_1").touch()
-    await recover(board, place, revoke)
-    assert list(place.slices.iterdir()) == list(place.bodies.iterdir()) == []
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    for run, path in (("r_lives", kept), ("r_dead", gone), ("r_never", tmp_path / "never")):
+        path.mkdir()
+        note_slice(place, run, str(path), made=True)
+    (place.slices / "r_old").mkdir()
+    await written(
+        *run_of("lives", *AT_WORK, pid=os.getpid(), where=str(kept)), *run_of("dead", *AT_WORK, where=str(gone))
+    )
+    async with after(home, monkeypatch, {os.getpid(): Ward("r_lives", 7)}) as sup:
+        assert what(sup) == {"dead": "ended"}
+        assert list(tmp_path.iterdir()) == [kept]
+        assert list(place.slices.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_slice_nested_without_end_and_a_folder_for_a_socket_stop_no_start(board, home):
-    place = Home(home)
-    deep = place.slices / "r_1" / "data"
-    deep.mkdir(parents=True)
-    nested(deep, "d", 1500)
-    (place.bodies / "r_1" / "x").mkdir(parents=True)
-    board.append(*begun("one", "r_1", where=str(place.slices / "r_1")))
-    await recover(board, place, revoke)
-    assert list(place.slices.iterdir()) == list(place.bodies.iterdir()) == []
+async def test_who_handed_over_did_not_crash_and_nobody_is_quarantined_for_it(home, written, monkeypatch):
+    await written(
+        *run_of("one", *AT_WORK, pid=os.getpid()),
+        happened(K.RECOVERED, "one", "r_one", what="taken_back", crash=True),
+        Draft(K.HANDED_OVER, None, data={}),
+    )
+    async with after(home, monkeypatch, {os.getpid(): Ward("r_one", 7)}) as sup:
+        assert [str(item.what) for item in sup.recovery.plan] == ["taken_back"]
+        assert not sup.recovery.crash
+        assert not sup.recovery.ends_something
 
 
-async def test_a_nursery_that_a_dead_supervisor_left_is_ended_and_nobody_else(board, home, sleepers, monkeypatch):
-    monkeypatch.setattr("council_tui.supervisor.recovery.GRACE_SECONDS", 0.2)
-    place = Home(home)
-    left, reused = sleepers(), sleepers()
-    os.kill(left.pid, signal.SIGSTOP)
-    note_nursery(place, left.pid)
-    with (place.runtime / NURSERY).open("a") as file:
-        file.write("nonsense\n[1]\n")
-        # The pid was given to another program since.
-        file.write(json.dumps({"pid": reused.pid, "start_time": 1, "boot_id": guard.boot_id()}) + "\n")
-    former = former_nurseries(place)
-    assert [process.pid for process in former] == [left.pid]
-    await recover(board, place, revoke, former)
-    assert left.wait() == -9
-    assert reused.poll() is None
-    note_nursery(place, reused.pid, alone=True)
-    assert [process.pid for process in former_nurseries(place)] == [reused.pid]
+async def test_a_quarantined_card_waits_for_a_person_and_its_agent_is_gone(home, written, monkeypatch):
+    await written(
+        *run_of("one", *AT_WORK, pid=os.getpid(), start_time=1),
+        happened(K.RECOVERED, "one", "r_one", what="taken_back", crash=True),
+    )
+
+    async def proved(self, seat):
+        seat.exited.set()
+
+    monkeypatch.setattr("council_tui.supervisor.reaper.Reaper._prove", proved)
+    async with after(home, monkeypatch, {os.getpid(): Ward("r_one", 1)}) as sup:
+        assert states(sup) == {"one": ("blocked", "hold")}
+        assert "two crashes" in sup.board.tables.cards["one"].reason

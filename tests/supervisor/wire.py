@@ -56,6 +56,9 @@ class HandHost:
         self.specs[spec.run] = spec
         return Started(os.getpid(), 0)
 
+    def kill(self, pid: int) -> None:
+        """The runner is this process."""
+
     async def close(self) -> None:
         """There is nothing to close."""
 
