@@ -33,6 +33,7 @@ examples:
   council events --follow         watch a fleet that runs elsewhere
   council verify                  check every signature of the ledger
   council doctor                  see what this machine enforces
+  council --run plan.yaml --detach; council; council stop
 
 exit codes of --run (several apply: the first of 130, 70, 2, 5, 4, 1, 3, 0):
 """
@@ -72,17 +73,19 @@ def build_parser() -> Parser:
     room.add_argument("--demo", action="store_true", help="open it on a fleet made for looking around")
     room.add_argument("--ascii", action="store_true", help="draw with ASCII only")
     room.add_argument("--read-only", action="store_true", help="look, and change nothing")
+    room.add_argument("--take-over", action="store_true", help="take the fleet over from the process that runs it")
     run = parser.add_argument_group("run a fleet without it")
     run.add_argument("--run", metavar="PLAN", help="a plan file, or the name of a shipped plan")
     run.add_argument("--json", action="store_true", help="print JSON Lines: a snapshot, events, a summary")
     run.add_argument("--timeout", metavar="SECONDS", type=seconds, help="end the fleet after so long")
+    run.add_argument("--detach", action="store_true", help="run it in the background; returns once it is open")
     run.add_argument("--dry-run", action="store_true", help="say what would happen, and start nothing")
     _add_commands(parser)
     return parser
 
 
 def _add_commands(parser: Parser) -> None:
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there, and add a word")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="read what is there, and give orders")
 
     def add(name: str, words: str, *, json: bool = True, home: bool = True, own: bool = False) -> Parser:
         made: Parser = commands.add_parser(
@@ -105,6 +108,16 @@ def _add_commands(parser: Parser) -> None:
     word = add("comment", "put a comment of yours on a card", json=False)
     word.add_argument("id", metavar="ID", help="a card's id, or its name in the plan")
     word.add_argument("text", metavar="TEXT", help="what to say")
+    stop = add("stop", "end the fleet that runs here, in order, and wait for that", json=False)
+    stop.add_argument("--now", action="store_true", help="emergency stop: SIGKILL to every agent, no grace")
+    for name, does in (("freeze", "stop an agent and all below it where they stand"), ("thaw", "let it go on")):
+        order = add(name, does, json=False)
+        order.add_argument("id", metavar="ID", help="its name, its card's id or name in the plan, or `all`")
+    serve = add("serve", "run the council of a home without a terminal, until it is stopped")
+    serve.add_argument("--until-done", action="store_true", help="leave once nothing is left to do")
+    serve.add_argument("--wait", action="store_true", help="wait until the process that runs it has left")
+    config = add("config", "print what other programs need to know of this one", json=False)
+    config.add_argument("what", choices=("unit",), help="unit: a systemd user unit for `council serve`")
     add("ledger", "the rows of the ledger")
     verify = add("verify", "check the ledger; exit code 0 only when it is VALID")
     verify.add_argument("--entry", metavar="N", type=index, help="check this entry alone, and explain it")
@@ -120,23 +133,38 @@ def _add_commands(parser: Parser) -> None:
 def _check(args: argparse.Namespace, parser: Parser) -> None:
     """Refuse flags that have no meaning together."""
     if args.run is not None:
-        for flag, given in (("--demo", args.demo), ("--ascii", args.ascii), ("--read-only", args.read_only)):
+        for flag, given in _of_the_room(args):
             if given:
                 parser.error(f"{flag} belongs to the control room, not to --run")
+        if args.detach and (args.json or args.dry_run):
+            parser.error("--detach prints nothing of the fleet; follow it with `council events --follow --json`")
         if args.command is not None:
             parser.error(f"--run and {args.command} are two commands; give one")
         if args.dry_run and args.timeout is not None:
             parser.error("--dry-run runs nothing that --timeout could end")
         return
-    for flag, given in (("--timeout", args.timeout is not None), ("--dry-run", args.dry_run)):
+    for flag, given in (
+        ("--timeout", args.timeout is not None),
+        ("--dry-run", args.dry_run),
+        ("--detach", args.detach),
+    ):
         if given:
             parser.error(f"{flag} needs --run PLAN")
     if args.command is None and args.json:
         parser.error("--json needs --run PLAN or a command like board")
     if args.command == "bench" and args.home is not None:
         parser.error("bench makes a home of its own; --home does not belong to it")
-    if args.command is not None and (args.demo or args.ascii or args.read_only):
-        parser.error(f"--demo, --ascii and --read-only belong to the control room, not to {args.command}")
+    for flag, given in _of_the_room(args):
+        if given and args.command is not None:
+            parser.error(f"{flag} belongs to the control room, not to {args.command}")
+    if args.take_over and (args.demo or args.read_only):
+        parser.error("--take-over changes who runs a fleet; neither --demo nor --read-only go with it")
+
+
+def _of_the_room(args: argparse.Namespace) -> tuple[tuple[str, bool], ...]:
+    """Flags that have no meaning elsewhere, and whether they were given."""
+    names = ("demo", "ascii", "read_only", "take_over")
+    return tuple((f"--{name.replace('_', '-')}", getattr(args, name)) for name in names)
 
 
 def find(args: argparse.Namespace) -> Home:
@@ -155,9 +183,10 @@ def open_console(args: argparse.Namespace) -> int:
     if (kind := os.environ.get("TERM", "")) in _NO_PLACING:
         said = f"TERM is {kind}" if kind else "TERM is not set"
         return _refuse(f"this terminal cannot place text ({said}); use council --run PLAN")
-    from council_tui.console.start import start
+    from council_tui.console.start import Look, start
 
-    return start(find(args), demo=args.demo, ascii=args.ascii, read_only=args.read_only)
+    look = Look(demo=args.demo, ascii=args.ascii, read_only=args.read_only)
+    return start(find(args), look, take_over=args.take_over)
 
 
 def _refuse(sentence: str) -> int:
@@ -181,6 +210,11 @@ def _run(args: argparse.Namespace) -> int:
         from council_tui.headless.dry_run import dry_run
 
         return dry_run(plan, json=args.json)
+    if args.detach:
+        from council_tui.control.background import detach
+
+        timeout = [] if args.timeout is None else ["--timeout", str(args.timeout)]
+        return detach(find(args), ["--run", args.run, *timeout])
     from council_tui.headless.run import Request, run_plan
 
     return run_plan(Request(plan, find(args), args.json, args.timeout, args.home))
@@ -202,8 +236,19 @@ def _mistakes(error: PlanInvalid, *, json: bool) -> int:
 
 
 def _read(args: argparse.Namespace) -> int:
-    """The commands that read, and the one that adds a comment."""
+    """The commands that read, and those that give orders."""
     match args.command:
+        case "stop" | "freeze" | "thaw":
+            from council_tui.headless import orders
+
+            if args.command == "stop":
+                return orders.stop(find(args), at_once=args.now)
+            return orders.freeze(find(args), args.id, frozen=args.command == "freeze")
+        case "serve":
+            from council_tui.headless.run import Request, run_plan
+
+            stays = not args.until_done
+            return run_plan(Request(None, find(args), args.json, None, args.home, stays=stays, waits=args.wait))
         case "board" | "tree" | "agents":
             from council_tui.headless import reads
 
@@ -247,6 +292,8 @@ def _text(args: argparse.Namespace) -> int:
 
     if args.command == "report":
         return texts.report(find(args), json=args.json)
+    if args.command == "config":
+        return texts.unit(find(args))
     return texts.plans(args.name, json=args.json) if args.command == "plans" else texts.schema()
 
 

@@ -16,6 +16,7 @@ from council_tui.console.pulse import Picture, Pulse
 from council_tui.console.screens.base import CouncilScreen
 from council_tui.console.screens.dialog import Dialog
 from council_tui.console.screens.room import RoomScreen
+from council_tui.control.views import Left, QuitOutcome
 from council_tui.domain.errors import CouncilError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from textual.worker import Worker
 
-    from council_tui.control.views import CouncilDoor, QuitOutcome
+    from council_tui.control.views import CouncilDoor
 
 T = TypeVar("T")
 
@@ -65,7 +66,8 @@ class CouncilApp(App[None]):
         self.pulse = Pulse(door)
         self.picture = Picture()
         self.held = False
-        self.outcome: QuitOutcome | None = None
+        self.left: Left | None = None
+        """How the person left; None while they have not, or when somebody else ended it."""
         self.register_theme(theme.COUNCIL_DARK)
         self.register_theme(theme.COUNCIL_LIGHT)
         self.theme = theme.DARK
@@ -218,6 +220,7 @@ class CouncilApp(App[None]):
         from council_tui.console.screens.quit import QuitScreen
 
         if living == 0:
+            self.left = Left(QuitOutcome(0, 0))
             self.exit()
         else:
             self.push_screen(QuitScreen(living))

@@ -89,6 +89,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("reap", ("x",), "room", "reap the selected agent and all below it; asks first", "reap", 3),
     Action("freeze", ("F",), "room", "freeze or thaw the selected agent and all below it", "", 7),
     Action("pause", ("P",), "room", "pause or resume dispatch; running agents go on", "pause", 7),
+    Action("drain", ("D",), "room", "end all agents in order and start none; the room stays open"),
+    Action("stop", ("Z",), "room", "emergency stop: SIGKILL to every agent; wants the word stop"),
     Action("narrower", ("<",), "room", "narrower left pane"),
     Action("wider", (">",), "room", "wider left pane"),
     Action("verify", ("v",), "ledger", "verify the selected entry", "verify", 3),
@@ -100,6 +102,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("form-up", ("pageup",), "spawn", "scroll the contract up", call="scroll('up')"),
     Action("confirm", ("y",), "reap", "reap what no longer answers; a living agent wants the word", call="confirm"),
     Action("end-them", ("e",), "quit", "end all agents, in order, and leave", call="end_them"),
+    Action("leave-running", ("l",), "quit", "leave the fleet running in the background", call="leave_running"),
 )
 
 PLACES: dict[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ from council_tui.control.views import (
     SpawnDraft,
     VerifyView,
 )
-from council_tui.domain.errors import CouncilError, Refused
+from council_tui.domain.errors import CouncilError
 from council_tui.domain.text import safe
 from council_tui.runner.channel import Peer, PeerGone, UnknownMethod
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ANSWER_SECONDS = 5.0
+LOOK_SECONDS = 0.1
 
 
 async def _nothing_offered(peer: Peer, call: Call) -> Any:  # noqa: ANN401
@@ -140,8 +142,32 @@ class Attached:
         return await verify(self.home.ledger, pins_of(self.home), index)
 
     async def drain(self) -> QuitOutcome:
-        """Refused: whoever runs the council drains it."""
-        raise Refused("drain", f"process {self.owner} runs this council; end it there")
+        """Have all reaped, in order, and wait until it is so."""
+        return await self._end_all("drain")
+
+    async def stop_at_once(self) -> QuitOutcome:
+        """The emergency stop: have all ended without grace."""
+        return await self._end_all("stop_at_once")
+
+    async def _end_all(self, method: str) -> QuitOutcome:
+        before = int(await self._ask("living"))
+        await self._ask(method)
+        left = before
+        while left:
+            await asyncio.sleep(LOOK_SECONDS)
+            left = int(await self._ask("living"))
+        return QuitOutcome(before, left)
+
+    async def stop(self, *, at_once: bool) -> str:
+        """Have the council ended that this door leads to, and wait for that; how it ended, in a sentence."""
+        await self._ask("stop", at_once=at_once)
+        await asyncio.wait({self._peer.lost})
+        return await self.ended()
+
+    async def take_over(self) -> None:
+        """Have the other process leave the fleet to this one, and wait until it has; then the home can be opened."""
+        await self._ask("leave", pid=os.getpid())
+        await asyncio.wait({self._peer.lost})
 
     async def living(self) -> int:
         """None that would end with this front end."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from council_tui.control.rows import end_of
 from council_tui.domain.card import CardState
-from council_tui.domain.text import safe
+from council_tui.domain.heartbeat import Standing, standing
+from council_tui.domain.text import safe, span
 
 if TYPE_CHECKING:
     from council_tui.board.projection import Agent, Card, Run
@@ -27,10 +28,38 @@ def end_facts(run: Run | None, agent: Agent) -> list[tuple[str, str]]:
     return [*facts, ("said last", agent.status)] if agent.status else facts
 
 
+def standing_of(seat: Seat, now: float) -> Standing:
+    """Whether a living agent hangs, and how. `now`: on the supervisor's clock."""
+    state = seat.state
+    if state.frozen_since is not None:
+        now = state.frozen_since
+    silence = None if state.last_beat is None else now - state.last_beat
+    idle = None if state.progress is None else now - state.progress
+    gone = seat.exited.is_set() and seat.unkillable is None
+    return standing(silence, state.timing.interval, idle=idle, stall=state.timing.stall, gone=gone)
+
+
+def standing_facts(seat: Seat, now: float) -> list[tuple[str, str]]:
+    """How a living agent stands, when it last got on with its work, and what of it will not die."""
+    facts = [("stands", str(standing_of(seat, now)))]
+    if seat.state.progress is not None:
+        idle = max(0.0, now - seat.state.progress)
+        facts.append(("work seen", f"{span(idle)} ago; stalled after {seat.state.timing.stall:g} s without"))
+    left = why_not_over(seat, now)
+    return [*facts, ("will not die", left)] if left else facts
+
+
+def why_not_over(seat: Seat, now: float) -> str:
+    """Why the end of an agent does not come, in a sentence; nothing while it may."""
+    if seat.unkillable is not None:
+        return seat.unkillable.reason(now)
+    return "something below it will not die" if seat.stuck.is_set() else ""
+
+
 def slice_facts(seat: Seat) -> list[tuple[str, str]]:
     """How full its slice is, and what it says of itself."""
     used, limit = seat.slice_used, seat.context.memory_slice.limit_bytes
-    kind = "hard" if "hard" in seat.enforcement else "soft"
+    kind = "hard" if "hard slice" in seat.enforcement else "soft"
     return [
         ("slice", f"{used / MIB:,.1f} of {limit / MIB:,.0f} MiB used, {kind} ceiling"),
         ("status", seat.status or "none"),
@@ -38,9 +67,9 @@ def slice_facts(seat: Seat) -> list[tuple[str, str]]:
 
 
 def contract_facts(contract: dict[str, object]) -> list[tuple[str, str]]:
-    """The five families as the agent's screen shows them."""
+    """The families as the agent's screen shows them."""
     facts: list[tuple[str, str]] = []
-    for family in ("memory_slice", "inheritance", "kanban_handoff", "lifecycle_policy"):
+    for family in ("memory_slice", "resource_limits", "inheritance", "kanban_handoff", "lifecycle_policy"):
         values = contract.get(family)
         if not isinstance(values, dict):
             continue

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council_tui.board.database import read_only
-from council_tui.control.facts import contract_facts, end_facts, result_lines, slice_facts
+from council_tui.board.home import ordinary
+from council_tui.control.facts import (
+    contract_facts,
+    end_facts,
+    result_lines,
+    slice_facts,
+    standing_facts,
+    standing_of,
+    why_not_over,
+)
 from council_tui.control.rows import card_view, end_of, ended_health
+from council_tui.control.swarms import swarm_facts, ttl_left, with_swarms
 from council_tui.control.telling import event_view, short
 from council_tui.control.views import (
     AgentView,
@@ -44,8 +54,12 @@ LOG_TAIL = 16 * 1024
 
 def processes_below(pid: int) -> tuple[ProcessView, ...]:
     """An agent's processes: its runner, then all below it."""
-    top = guard.read_process(pid)
-    tree = ([top] if top is not None else []) + guard.descendants(pid)
+    try:
+        top = guard.read_process(pid)
+        tree = ([top] if top is not None else []) + guard.descendants(pid)
+    except OSError:
+        # This machine has no room to look just now; the next picture is near.
+        return ()
     return tuple(ProcessView(p.pid, p.ppid, p.state, _command(p.pid)) for p in tree)
 
 
@@ -103,20 +117,22 @@ class Pictures:
 
     def room(self) -> RoomView:
         """The present picture."""
-        sup = self._sup
+        sup, ledger = self._sup, self._sup.authority.ledger
         tables = sup.board.tables
         agents = self._agents()
         cards = [c for c in tables.cards.values() if c.kind != "office"]
-        now = datetime.now(UTC)
+        now, fleet = datetime.now(UTC), self.fleet
+        waits = fleet.waits if fleet is not None else {}
         return RoomView(
             version=tables.seq + sup.beats_heard + self._changes,
-            fleet=self.fleet.name if self.fleet else "council",
+            fleet=fleet.name if fleet is not None else "council",
             clock=now.strftime("%H:%M:%SZ"),
             agents=tuple(agents),
-            cards=tuple(card_view(card, now) for card in cards),
+            cards=tuple(card_view(card, now, waits.get(card.id, "")) for card in cards),
             events=tuple(self._events),
-            ledger=LedgerView(sup.ledger.size, sup.ledger.root, self._verdict.verdict, self._verdict.verified),
-            paused=self.fleet.paused if self.fleet else False,
+            ledger=LedgerView(ledger.size, ledger.root, self._verdict.verdict, self._verdict.verified),
+            paused=fleet.paused if fleet is not None else False,
+            holding=self._holding,
             waiting=sum(1 for c in cards if c.block in WAITING_BLOCKS) + sum(1 for a in agents if a.health == "held"),
             note=self.note,
             failed=sum(1 for c in cards if c.state is CardState.FAILED and self._began and c.created >= self._began),
@@ -142,7 +158,8 @@ class Pictures:
             shown.append((agent, parent))
         order = {kind: index for index, kind in enumerate(PARENTS)}
         shown.sort(key=lambda pair: order.get(pair[0].kind, len(order)))
-        return views + [self._agent(agent, parent, children.get(agent.name, 0)) for agent, parent in shown]
+        views += [self._agent(agent, parent, children.get(agent.name, 0)) for agent, parent in shown]
+        return with_swarms(views, tables)
 
     def _hermes(self, offices: int) -> AgentView:
         sup = self._sup
@@ -152,14 +169,26 @@ class Pictures:
             kind="hermes",
             parent=None,
             health="alive",
-            phase="dispatching" if not (self.fleet and self.fleet.paused) else "paused",
+            phase=self._dispatching(),
+            status=self._holding,
             children=offices,
             age_seconds=0.0,
             beats=tuple(sup.own_beats[-30:]),
             beat_count=len(sup.own_beats),
             beat_seconds=0.2,
             started_seconds=sup.clock() - sup.started,
+            standing="alive",
         )
+
+    @property
+    def _holding(self) -> str:
+        """Why no agent is born though a card waits for one."""
+        return self.fleet.holds.reason if self.fleet is not None else ""
+
+    def _dispatching(self) -> str:
+        if self.fleet is not None and self.fleet.paused:
+            return "paused"
+        return "births wait" if self._holding else "dispatching"
 
     def _agent(self, agent: Agent, parent: str, children: int) -> AgentView:
         seat = self._sup.by_agent.get(agent.name)
@@ -182,6 +211,7 @@ class Pictures:
                 lived_seconds=lived,
                 fail=fail,
                 reason=reason,
+                standing=str(agent.standing),
             )
         return self._living(agent, seat, parent, children)
 
@@ -199,10 +229,8 @@ class Pictures:
             run=agent.run,
             pid=seat.pid,
             children=children,
-            age_seconds=None if state.last_beat is None else now - state.last_beat,
-            ttl_seconds=None
-            if timing.ttl is None or state.acknowledged is None
-            else max(0.0, state.acknowledged + timing.ttl - now),
+            age_seconds=None if state.last_beat is None else max(0.0, now - state.last_beat),
+            ttl_seconds=ttl_left(seat, now),
             deadline_seconds=None
             if state.acknowledged is not None or not timing.requires_ack
             else max(0.0, state.started + timing.window - now),
@@ -214,6 +242,9 @@ class Pictures:
             enforcement=seat.enforcement,
             status=seat.status,
             started_seconds=now - seat.opened,
+            reason=why_not_over(seat, now),
+            standing=str(standing_of(seat, now)),
+            idle_seconds=None if state.progress is None else max(0.0, now - state.progress),
         )
 
     @staticmethod
@@ -228,7 +259,9 @@ class Pictures:
             return "offered"
         if seat.state.frozen_since is not None:
             return "frozen"
-        return "late" if seat.state.late else "alive"
+        if seat.state.late:
+            return "late"
+        return "stalled" if seat.state.stalled else "alive"
 
     # one thing in full
 
@@ -251,9 +284,10 @@ class Pictures:
             ("solid", f"{office.solid}, {dual_note('hermes')}"),
             ("owns", office.duty),
             ("root key", sup.root_public.hex()),
+            *((("births wait", self._holding),) if self._holding else ()),
             ("", "home"),
             ("path", safe(str(sup.home.root), 400)),
-            ("ledger", f"{sup.ledger.size} entries, {sup.ledger.origin}"),
+            ("ledger", f"{sup.authority.ledger.size} entries, {sup.authority.ledger.origin}"),
         )
         return Detail("Hermes", facts, self._history(agent=sup.hermes))
 
@@ -273,6 +307,8 @@ class Pictures:
             ("", "held to"),
             ("enforcement", agent.enforcement or "nothing yet"),
             *(slice_facts(seat) if seat is not None else ()),
+            *(standing_facts(seat, self._sup.clock()) if seat is not None else ()),
+            *swarm_facts(agent, self._sup.board.tables, self._sup.seats.values(), self._sup.clock()),
             ("", "identity"),
             ("name", agent.name),
             ("parent", f"{short(agent.parent)} ({agent.parent})"),
@@ -295,10 +331,7 @@ class Pictures:
     def _log_tail(self, run: str) -> tuple[str, ...]:
         path = self._sup.home.logs / run / "output.log"
         try:
-            with path.open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - LOG_TAIL))
-                raw = file.read()
+            raw = ordinary(path, LOG_TAIL)
         except OSError:
             return ()
         return tuple(safe_bytes(line, 500) for line in raw.split(b"\n")[-200:] if line)
@@ -335,5 +368,7 @@ class Pictures:
                 queue.append(child.agent)
                 below.insert(0, child.label)
         processes = processes_below(seat.pid) if seat.pid is not None else ()
+        left = why_not_over(seat, self._sup.clock())
         note = f"SIGTERM, {seat.state.timing.grace:g} s, SIGKILL; its slice is cleared and its authority revoked"
+        note = f"{left}; reaped by you it is tried at once" if left else note
         return ReapPreview(seat.agent, seat.label, self._living_health(seat), processes, tuple(below), note)

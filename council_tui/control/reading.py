@@ -143,7 +143,7 @@ def _picture(
 
 def living(council: Council, began: Event) -> Snapshot:
     """The picture of a council in this process. `began`: the event with which its fleet started."""
-    sup, ledger = council.sup, LedgerView(council.sup.ledger.size, council.sup.ledger.root)
+    sup, ledger = council.sup, LedgerView(council.sup.authority.ledger.size, council.sup.authority.ledger.root)
     owner = OwnerLock(council.home).owner()
     return _picture(council.home, sup.board.tables, sup.hermes, owner, _fleet(began, None), ledger)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from council_tui.control.swarms import with_swarms
 from council_tui.control.views import AgentView, CardView
 from council_tui.domain.card import WAITING_BLOCKS
+from council_tui.domain.heartbeat import Standing
 from council_tui.domain.hierarchy import PARENTS
 from council_tui.domain.text import safe
 
@@ -22,15 +24,17 @@ _PHASE_HEALTH: dict[str, Health] = {
     "frozen": "frozen",
     "orphaned": "orphan",
 }
+_HANGS: dict[str, Health] = {"late": "late", "stalled": "stalled"}
 _BEFORE = ("starting", "greeted", "delegated", "claimed", "verified", "accepted")
 
 
 def health_of(agent: Agent, outcome: str | None, *, alive: bool) -> Health:
     """One word for a row. `outcome`: its run's; `alive`: whether a supervisor owns the home now."""
-    if not agent.ended and outcome is None:
+    if outcome is None and (not agent.ended or agent.phase == "reaping"):
         if not alive:
             return "orphan"
-        return "offered" if agent.phase in _BEFORE else _PHASE_HEALTH.get(agent.phase, "failed")
+        found = "offered" if agent.phase in _BEFORE else _PHASE_HEALTH.get(agent.phase, "failed")
+        return _HANGS.get(agent.standing, found) if found == "alive" else found
     return ended_health(outcome)
 
 
@@ -68,13 +72,18 @@ def agents_of(tables: Tables, hermes: str, *, alive: bool) -> tuple[AgentView, .
         phase="dispatching" if alive else "ended",
         children=children.get(hermes, 0),
     )
-    return (top, *(_agent(tables, agent, above, children.get(agent.name, 0), alive) for agent, above in shown))
+    below = [_agent(tables, agent, above, children.get(agent.name, 0), alive) for agent, above in shown]
+    return (top, *with_swarms(below, tables))
 
 
 def _agent(tables: Tables, agent: Agent, parent: str, children: int, alive: bool) -> AgentView:
     run = tables.runs.get(agent.run)
-    ended = agent.ended or (run is not None and run.ended is not None)
+    # Its runner may be gone while something of it will not die.
+    left = agent.ended and agent.phase != "reaping"
+    ended = left or (run is not None and run.ended is not None)
     lived, fail, reason = end_of(run)
+    if run is not None and not ended:
+        reason = safe(run.reason, 300)
     return AgentView(
         name=agent.name,
         label=agent.label,
@@ -86,13 +95,27 @@ def _agent(tables: Tables, agent: Agent, parent: str, children: int, alive: bool
         run=agent.run,
         pid=run.pid if run is not None and not ended else None,
         children=children,
+        ttl_seconds=_ttl(tables, agent, run) if alive and not ended else None,
         enforcement=agent.enforcement,
         status=agent.status,
         ended=ended or not alive,
         lived_seconds=lived,
         fail=fail,
         reason=reason,
+        standing=str(agent.standing if ended or alive else Standing.UNKNOWN),
     )
+
+
+def _ttl(tables: Tables, agent: Agent, run: Run | None) -> float | None:
+    """Seconds left to live by the clock of the wall, as far as the board knows; None while its clocks stand still."""
+    if run is None or run.acknowledged is None or agent.phase == "frozen":
+        return None
+    card = tables.cards.get(run.card)
+    minutes = card.order.get("envelope", {}).get("time_budget_minutes") if card and card.kind != "office" else None
+    limits = [run.contract.get("lifecycle_policy", {}).get("run_ttl_seconds"), minutes and minutes * 60]
+    known = [limit for limit in limits if limit is not None]
+    lived = (datetime.now(UTC) - datetime.fromisoformat(run.acknowledged)).total_seconds()
+    return max(0.0, min(known) - lived) if known else None
 
 
 def end_of(run: Run | None) -> tuple[float | None, str, str]:
@@ -111,8 +134,8 @@ def cards_of(tables: Tables) -> tuple[CardView, ...]:
     return tuple(card_view(card, now) for card in cards)
 
 
-def card_view(card: Card, now: datetime) -> CardView:
-    """A card of the board as screens show it."""
+def card_view(card: Card, now: datetime, waits: str = "") -> CardView:
+    """A card of the board as screens show it. `waits`: why it does not start though its turn has come."""
     age = (now - datetime.fromisoformat(card.moved)).total_seconds()
     return CardView(
         id=card.id,
@@ -125,9 +148,10 @@ def card_view(card: Card, now: datetime) -> CardView:
         attempt=card.attempt,
         block=card.block,
         fail=card.fail,
-        reason=safe(card.reason, 300),
+        reason=safe(card.reason or waits, 300),
         after=tuple(card.after),
         kind=card.kind,
+        swarm=(card.order.get("member") or {}).get("swarm", ""),
         priority=card.priority,
         findings=card.findings,
         entry=card.entry,

@@ -22,13 +22,22 @@ _WORDS: Mapping[EventKind, tuple[Tone, str]] = {
     K.DISPATCH_PAUSED: ("warn", "dispatch paused"),
     K.DISPATCH_RESUMED: ("plain", "dispatch resumed"),
     K.BUDGET_WARNING: ("warn", "80 % of the fleet's time budget is used"),
-    K.RECOVERED: ("warn", "{who}: taken over from a supervisor that was gone"),
+    K.BIRTHS_HELD: ("warn", "no agent is born: {reason}"),
+    K.BIRTHS_GO_ON: ("plain", "agents are born again, after {seconds} s"),
+    K.FLEET_RESUMED: ("warn", "process {pid} goes on with the fleet"),
+    K.HANDED_OVER: ("warn", "process {pid} leaves the fleet to the next supervisor"),
+    K.RECOVERED: ("warn", "{who}: {found}"),
+    K.QUARANTINED: ("bad", "{who} is quarantined: {reason}"),
     K.CARD_CREATED: ("plain", "card {card} created by {who}: {title}"),
+    K.CARD_ADOPTED: ("plain", "card {card} goes over to the office that was opened anew"),
     K.CARD_READY: ("plain", "card {card} is ready"),
     K.CARD_BLOCKED: ("warn", "card {card} blocked ({block}): {reason}"),
     K.CARD_FAILED: ("bad", "card {card} failed ({fail}): {reason}"),
     K.CARD_DONE: ("good", "card {card} done"),
     K.CARD_RETRY: ("warn", "card {card} is tried again in {delay_seconds} s"),
+    K.RATE_LIMITED: ("warn", "card {card} was turned away by a rate limit; tried again at {until}"),
+    K.CRASH_LOOP: ("bad", "{reason} of {of}"),
+    K.SWARM_GRANTED: ("plain", "{who} was granted {granted} of {asked} microsharks for {swarm}{because}"),
     K.CARD_ARCHIVED: ("plain", "card {card} archived"),
     K.COMMENT: ("plain", "card {card}: {text}"),
     K.AGENT_STARTED: ("plain", "{who} started, pid {pid}"),
@@ -43,6 +52,8 @@ _WORDS: Mapping[EventKind, tuple[Tone, str]] = {
     K.STATUS: ("plain", "{who}: {text}"),
     K.BEAT_LATE: ("warn", "{who} is late: no beat for {seconds} s"),
     K.BEAT_BACK: ("good", "{who} beats again"),
+    K.STALLED: ("warn", "{who} is stalled: it beats, and nothing of it moved for {seconds} s"),
+    K.GOING_ON: ("good", "{who} goes on"),
     K.RETURNED: ("plain", "{who} returned {status}"),
     K.REPORTED: ("good", "{who} signed its report, entry {entry}"),
     K.VERIFIED: ("good", "{who}: report verified, {verdict}"),
@@ -53,15 +64,18 @@ _WORDS: Mapping[EventKind, tuple[Tone, str]] = {
     K.EXPIRED: ("bad", "{who} expired: {reason}"),
     K.CANCELLED: ("warn", "{who} cancelled: {reason}"),
     K.SLICE_BREACHED: ("bad", "{who} overfilled its slice: {used} of {limit} bytes"),
+    K.LIMIT_BREACHED: ("bad", "{who} passed a limit: {reason}"),
     K.PROTOCOL_VIOLATION: ("bad", "{who} broke its contract: {reason}"),
     K.REAP_STARTED: ("warn", "reaping {who}"),
     K.SIGNALLED: ("warn", "{signal} to {who}"),
+    K.UNKILLABLE: ("bad", "{who}: {reason}"),
     K.REAPED: ("warn", "{who} is dead, {how}"),
-    K.SLICE_CLEARED: ("plain", "slice of {who} cleared"),
+    K.SLICE_CLEARED: ("plain", "slice of {who} {whether}"),
     K.REVOKED: ("plain", "{who}: authority ended, entry {entry}"),
     K.AGENT_ENDED: ("plain", "runner of {who} ended, {how}"),
     K.OUT_OF_ORDER: ("warn", "{who}: {method} out of order in phase {phase}, ignored"),
     K.MESSAGE_REFUSED: ("warn", "{who}: {count} messages refused: {reason}"),
+    K.CALLERS_WAIT: ("warn", "nobody can connect for a while: {reason}"),
     K.REPORT_WRITTEN: ("good", "report written to {path}, entry {entry}"),
 }
 
@@ -82,6 +96,16 @@ def _how(data: Mapping[str, Any]) -> str:
     return f"exit status {data['exit_status']}" if data.get("exit_status") is not None else "exit unknown"
 
 
+_FOUND: Mapping[object, str] = {
+    "taken_back": "taken back from the supervisor before this one",
+    "ended": "found dead after its supervisor was gone",
+    "again": "had not begun when its supervisor was gone; it begins again",
+    "closed": "had reported when its supervisor went; its card is closed",
+    "reaped": "was being reaped when its supervisor went; that goes on",
+    "quarantined": "was alive at another crash of its supervisor",
+}
+
+
 class _Facts(dict[str, object]):
     def __missing__(self, key: str) -> str:
         return "?"
@@ -92,6 +116,9 @@ def words(event: Event, title: Callable[[str], str] = str) -> tuple[Tone, str]:
     tone, pattern = _WORDS[event.kind]
     facts = _Facts(event.data)
     facts |= {"who": short(event.agent), "card": title(event.card or ""), "how": _how(event.data)}
+    facts["because"] = f": {event.data['reason']}" if event.data.get("reason") else ""
+    facts["whether"] = "cleared" if event.data.get("cleared", True) else "could not be cleared yet"
+    facts["found"] = _FOUND.get(event.data.get("what"), "found after its supervisor was gone")
     return tone, safe(pattern.format_map(facts), 300)
 
 

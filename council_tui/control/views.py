@@ -7,8 +7,32 @@ from typing import Any, Literal, Protocol
 
 from council_tui.domain.errors import CouncilError
 
-Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen", "unknown"]
+Health = Literal[
+    "alive", "late", "stalled", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen", "unknown"
+]
 """One word per state of an agent; glyphs and colours only repeat it. `unknown`: the council cannot be read."""
+
+
+@dataclass(frozen=True)
+class SwarmView:
+    """The microsharks that one parent asked for in one contract."""
+
+    name: str
+    asked: int
+    granted: int
+    """0: refused."""
+    reason: str = ""
+    """Why it is less than was asked for; safe to show."""
+    living: int = 0
+    waiting: int = 0
+    """Still to come."""
+    done: int = 0
+    expired: int = 0
+    failed: int = 0
+    """Ended badly in any other way."""
+    blocked: int = 0
+    ttl_seconds: float | None = None
+    """Left to the living member that has least; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +75,21 @@ class AgentView:
     fail: str = ""
     """What ended its run badly: a fail or block kind."""
     reason: str = ""
-    """Why; safe to show."""
+    """Why, or why it cannot end; safe to show."""
+    standing: str = "unknown"
+    """Whether it hangs, and how: a `Standing`."""
+    idle_seconds: float | None = None
+    """Since it last got on with its work; None where nobody can tell."""
+
+    @property
+    def counted_seconds(self) -> float | None:
+        """What its row counts: down to its deadline, since its last work where it stalls, else since its last beat."""
+        if self.health == "offered":
+            return self.deadline_seconds
+        return self.idle_seconds if self.health == "stalled" else self.age_seconds
+
+    swarms: tuple[SwarmView, ...] = ()
+    """What it asked for as a parent, each many microsharks in one contract."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +111,8 @@ class CardView:
     reason: str = ""
     after: tuple[str, ...] = ()
     kind: str = "child"
+    swarm: str = ""
+    """The swarm that it is a member of; empty for a card of its own."""
     priority: int = 0
     findings: int = 0
     entry: int | None = None
@@ -145,6 +185,8 @@ class RoomView:
     """One line above the footer; empty for none."""
     failed: int = 0
     """Cards of this fleet that failed."""
+    holding: str = ""
+    """Why no agent is born now though a card waits for one; empty while they are."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +275,26 @@ class QuitOutcome:
     lines: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class Left:
+    """How a person left the room."""
+
+    outcome: QuitOutcome
+    """What was ended on the way out."""
+    background: bool = False
+    """Whether the fleet is to go on in the background."""
+
+
+@dataclass(frozen=True)
+class RecoveryView:
+    """What a new supervisor is going to do about the runs of the one before it."""
+
+    crash: bool
+    """Whether that one died, instead of leaving."""
+    lines: tuple[str, ...]
+    """One for each run; not made safe to show."""
+
+
 class CouncilGone(CouncilError):
     """The council behind a door has ended; nothing more will come through it."""
 
@@ -274,7 +336,10 @@ class CouncilDoor(Protocol):
         """Verify one entry, or the whole ledger."""
 
     async def drain(self) -> QuitOutcome:
-        """Reap all, in order, and say what ended."""
+        """Reap all, in order, and say what ended; nothing new starts afterwards."""
+
+    async def stop_at_once(self) -> QuitOutcome:
+        """The emergency stop: end all without grace."""
 
     async def living(self) -> int:
         """Agents below the offices that still live."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from council_tui.control.rehearsal import rehearse
+from council_tui.domain.contract import ResourceLimits
 from council_tui.domain.hierarchy import KINDS
 from council_tui.domain.text import counted, safe
 from council_tui.headless.lines import plan_line
@@ -54,17 +55,23 @@ def _contract(child: Rehearsed) -> Iterator[Text]:
         + (", an orphan is held for you" if policy.get("orphan_policy") == "hold" else ""),
     )
     yield _pair("slice", f"{memory.get('memory_limit_mb')} MiB, {memory.get('ceiling')} ceiling")
+    bounds = ResourceLimits.model_validate(child.contract.get("resource_limits", {}))
+    if bounds.names:
+        yield _pair("limits", bounds.told())
 
 
 def _child(child: Rehearsed, signs: Signs) -> Iterator[Text]:
     sign, style = (signs.bad, BAD) if child.refused else (signs.wait, LATE) if child.hold else (signs.good, GOOD)
     parent = KINDS[child.parent].title if child.parent in KINDS else child.parent
     after = f"  after {', '.join(child.after)}" if child.after else ""
-    yield Text.assemble((f"{sign} ", style), (child.id, STRONG), f"  {child.kind} of {parent}", (after, QUIET))
+    many = f"  a swarm of {counted(child.count, child.kind)}" if child.count is not None else f"  {child.kind}"
+    yield Text.assemble((f"{sign} ", style), (child.id, STRONG), f"{many} of {parent}", (after, QUIET))
     command = shlex.join(child.run) if child.container == "command" else f"a drill: {child.run[0]}"
     yield _pair("runs", safe(command, 400))
     yield _pair("task", safe(str(child.envelope["task_description"]), 400))
     yield _pair("budget", f"{child.minutes:g} min, {counted(child.attempts, 'attempt')} at most")
+    if child.count is not None:
+        yield _pair("granted", f"{child.granted} of {child.count}, while no other microshark lives")
     yield _pair("band", _band(child))
     yield _pair("tools", ", ".join(child.envelope["tools_scope"]))
     yield _pair("rollback", safe(str(child.envelope["rollback_plan"]), 200))
@@ -81,6 +88,10 @@ def _child(child: Rehearsed, signs: Signs) -> Iterator[Text]:
     yield Text("")
 
 
+def _many(child: Rehearsed) -> int:
+    return 1 if child.granted is None else child.granted
+
+
 def _page(plan: Plan, workdir: str, children: tuple[Rehearsed, ...], signs: Signs) -> Iterator[Text]:
     limits = plan.limits
     yield Text.assemble((plan.name, STRONG), f": {counted(len(children), 'child', 'children')}")
@@ -94,9 +105,9 @@ def _page(plan: Plan, workdir: str, children: tuple[Rehearsed, ...], signs: Sign
     yield Text("")
     for child in children:
         yield from _child(child, signs)
-    held = sum(1 for child in children if child.hold)
-    refused = sum(1 for child in children if child.refused)
-    starts = len(children) - sum(1 for child in children if child.hold or child.refused)
+    held = sum(_many(child) for child in children if child.hold)
+    refused = sum(_many(child) for child in children if child.refused)
+    starts = sum(_many(child) for child in children if not (child.hold or child.refused))
     yield Text(f"{starts} would start, {held} would wait for a person, {refused} would be refused here.", STRONG)
     yield Text("Nothing was started and nothing was written.", QUIET)
 

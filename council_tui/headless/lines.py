@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from council_tui.domain.events import Event
     from council_tui.fleet.plan import Plan
 
-Health = Literal["alive", "late", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen"]
+Health = Literal["alive", "late", "stalled", "offered", "orphan", "failed", "ended", "held", "waiting", "frozen"]
 
 
 class FleetPart(Part):
@@ -34,6 +34,25 @@ class FleetPart(Part):
     budget_minutes: float | None
     ended: bool
     exit: int | None
+
+
+class SwarmPart(Part):
+    """The microsharks that one agent asked for in one contract, and how many of them stand how."""
+
+    name: str
+    asked: int
+    granted: int
+    """0: refused."""
+    reason: str
+    """Why it is less than was asked for."""
+    living: int
+    waiting: int
+    done: int
+    expired: int
+    failed: int
+    blocked: int
+    ttl_seconds: float | None
+    """Left to the living member that has least."""
 
 
 class AgentPart(Part):
@@ -49,8 +68,15 @@ class AgentPart(Part):
     run: str | None
     pid: int | None
     children: int
+    ttl_seconds: float | None
+    """Left to live, by the clock of the wall; null where nothing bounds it, or before its acknowledgement."""
+    swarms: list[SwarmPart]
     enforcement: str
     status: str
+    standing: Literal["alive", "late", "stalled", "silent", "dead", "unknown"]
+    """Whether it hangs, and how; `unknown`: nobody can say now."""
+    reason: str
+    """Why it ended badly, or why it cannot end."""
 
 
 class CardPart(Part):
@@ -60,6 +86,8 @@ class CardPart(Part):
     child: str
     title: str
     kind: str
+    swarm: str
+    """The swarm that it is a member of; empty for a card of its own."""
     state: Literal["backlog", "ready", "claimed", "running", "review", "done", "blocked", "failed", "archived"]
     block: str | None
     fail: str | None
@@ -151,6 +179,10 @@ class ChildPart(Part):
     run: list[str]
     attempts: int
     minutes: float
+    count: int | None
+    """How many microsharks its parent asks for in one contract; null for a child of its own."""
+    granted: int | None
+    """How many Hermes would grant while no other microshark lives."""
     declared_band: str
     band: str
     hold: bool
@@ -169,7 +201,7 @@ class PlanLine(Line):
     name: str
     source: str
     workdir: str
-    limits: dict[str, int]
+    limits: dict[str, int | float]
     budget_minutes: float | None
     children: list[ChildPart]
 
@@ -221,7 +253,7 @@ def snapshot_line(picture: Snapshot) -> SnapshotLine:
             exit=fleet.ending["exit"] if fleet.ending else None,
         )
     agents = [
-        AgentPart(**{key: value for key, value in asdict(a).items() if key in AgentPart.model_fields})
+        AgentPart.model_validate({key: value for key, value in asdict(a).items() if key in AgentPart.model_fields})
         for a in picture.agents
     ]
     cards = [

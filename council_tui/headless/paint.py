@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from council_tui.control.swarms import standing as swarm_standing
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.ids import agent_label, agent_type
 from council_tui.domain.text import counted, span
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 WIDE = 80
 """From this width on a row has room for heartbeats."""
+MOST_MEMBERS = 12
+"""Of one swarm that have rows of their own."""
+MOST_WRONG = 5
+"""Of a larger one that have, because they went wrong."""
 _WORD = 9
 _SPARK = 10
 
@@ -60,7 +65,7 @@ def tree(agents: Sequence[AgentView], cards: Sequence[CardView], signs: Signs) -
 
     def hang(key: str, stem: str, first: Iterable[tuple[str, AgentView]] = ()) -> None:
         items: list[tuple[str, AgentView | None, CardView | None]] = [(k, a, None) for k, a in first]
-        items += [(card.id, by_name.get(card.agent or ""), card) for card in below.get(key, ())]
+        items += [(card.id, by_name.get(card.agent or ""), card) for card in _worth_a_row(below.get(key, ()))]
         for index, (ident, agent, card) in enumerate(items):
             last = index == len(items) - 1
             rows.append(Row(stem + (signs.elbow if last else signs.tee), agent, card))
@@ -68,6 +73,21 @@ def tree(agents: Sequence[AgentView], cards: Sequence[CardView], signs: Signs) -
 
     hang("hermes", "", sorted(offices.items(), key=lambda pair: PARENTS.index(pair[0])))
     return rows
+
+
+def _worth_a_row(cards: Sequence[CardView]) -> list[CardView]:
+    """All but the members of a large swarm: of those a few that went wrong, its parent's row tells of the rest."""
+    sizes = Counter(card.swarm for card in cards if card.swarm)
+    bad: Counter[str] = Counter()
+    shown: list[CardView] = []
+    for card in cards:
+        if sizes[card.swarm] > MOST_MEMBERS:
+            wrong = card.state == "blocked" or (card.state == "failed" and card.fail != "expired")
+            bad[card.swarm] += wrong
+            if not wrong or bad[card.swarm] > MOST_WRONG:
+                continue
+        shown.append(card)
+    return shown
 
 
 def fit(text: str, width: int) -> str:
@@ -93,15 +113,20 @@ def _office_line(agent: AgentView, prefix: str, width: int, signs: Signs) -> Tex
 def about(card: CardView, agent: AgentView | None) -> str:
     """What is worth saying beside the name of a card."""
     tries = f"try {card.attempt}: " if card.attempt > 1 else ""
+    if agent is not None and agent.swarms and not card.reason:
+        return tries + "; ".join(f"{swarm.name}: {swarm_standing(swarm)}" for swarm in agent.swarms)
     if card.state == "done":
         return tries + (counted(card.findings, "finding") if card.findings else "")
     if card.reason:
         return tries + card.reason
     if card.after and card.state == "backlog":
         return f"after {', '.join(card.after)}"
+    left = ""
+    if agent is not None and agent.kind == "microshark" and agent.ttl_seconds is not None:
+        left = f"ttl {span(agent.ttl_seconds)}  "
     if agent is not None and agent.status:
-        return tries + agent.status
-    return tries + (card.title if card.title != card.label else "")
+        return left + tries + agent.status
+    return left + tries + (card.title if card.title != card.label else "")
 
 
 def _card_line(row: Row, card: CardView, names: int, width: int, signs: Signs) -> Text:
@@ -182,7 +207,8 @@ def _bar(cards: Sequence[CardView], width: int, signs: Signs) -> Text:
 
 
 def _head(room: RoomView, elapsed: float, width: int) -> Text:
-    line = Text.assemble((room.fleet, STRONG), ("  paused" if room.paused else "", LATE))
+    held = "  paused" if room.paused else "  births wait" if room.holding else ""
+    line = Text.assemble((room.fleet, STRONG), (held, LATE))
     for count, word, style in counts(room.cards):
         line.append(f"  {count} {word}", style)
     return _ended_with(line, Text(clock(elapsed), STRONG), width)

@@ -89,6 +89,8 @@ def _agents(picture: Snapshot, signs: Signs) -> Iterator[Text]:
         pid = f"pid {agent.pid}" if agent.pid is not None else ""
         line = Text.assemble((state, HEALTH_STYLE[agent.health]), (f"{agent.name:<{names}}", STRONG))
         line.append(f"  {agent.phase:<14} {pid:<11} {agent.card or '':<10}  {agent.enforcement}".rstrip(), QUIET)
+        if agent.reason and not agent.ended:
+            line.append(f"  {agent.reason}", HEALTH_STYLE[agent.health])
         yield line
 
 

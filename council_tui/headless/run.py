@@ -1,9 +1,13 @@
-"""`council --run`: one fleet from its plan to its end, and an orderly end whatever interrupts it."""
+"""A fleet without a terminal: `council --run` from its plan to its end, `council serve` as long as it is wanted.
+
+Whatever interrupts it, it ends in order, or is left to another process that asked for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import shlex
 import signal
@@ -14,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from council_tui.control import reading
 from council_tui.control.council import Council, Options
+from council_tui.control.readiness import WAITING, Readiness
 from council_tui.domain.errors import CouncilError, HomeOwned, HomeUnusable
 from council_tui.domain.events import Event, EventKind
-from council_tui.fleet.outcome import BAD_INPUT, INTERNAL, INTERRUPTED
+from council_tui.domain.text import counted
+from council_tui.fleet.outcome import BAD_INPUT, DONE, INTERNAL, INTERRUPTED
 from council_tui.headless.crash import crash_report
 from council_tui.headless.lines import event_line, snapshot_line, summary_line, unfinished_line
 from council_tui.headless.printing import rendered
@@ -24,6 +30,7 @@ from council_tui.headless.progress import progress_for
 from council_tui.headless.signs import signs_for
 from council_tui.headless.summary import summary
 from council_tui.headless.writer import PATIENCE, Output
+from council_tui.supervisor import workers
 
 if TYPE_CHECKING:
     from council_tui.board.home import Home
@@ -35,15 +42,24 @@ OPENING_SECONDS = 10.0
 """How long an interrupted start may go on before it is broken off."""
 
 
+WAITING_SECONDS = 60.0
+"""For the process that runs the council to leave."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What the command line asked for."""
 
-    plan: Plan
+    plan: Plan | None
+    """None: go on with the fleet that is there, or wait for orders."""
     home: Home
     json: bool = False
     timeout: float | None = None
     home_flag: str | None = None
+    stays: bool = False
+    """Go on when nothing is left to do, until somebody stops it."""
+    waits: bool = False
+    """Wait until the process that runs the council there has left."""
 
 
 class Run:
@@ -60,7 +76,10 @@ class Run:
         """Seq up to which the snapshot tells everything; -1 before there is one."""
         self._out = Output(sys.stdout.fileno(), self._writer_ended)
         keep = request.json or not sys.stdout.isatty()
-        self._progress = progress_for(request.plan.budget_minutes, keep=keep)
+        self._progress = progress_for(request.plan.budget_minutes if request.plan else None, keep=keep)
+        self._readiness = Readiness()
+        self._leaves_to: int | None = None
+        """Pid of the process that takes the fleet over."""
         self._council = Council(request.home, Options(request.plan, request.timeout, os.getcwd()))
         self._council.listen(self._heard)
         self._began = time.monotonic()
@@ -84,6 +103,15 @@ class Run:
         self._reason = self._reason or reason
         self._stop.set()
 
+    def _asked_to_stop(self, reason: str) -> None:
+        self._progress.say(f"{reason}: ending every agent in order")
+        self._interrupt(reason)
+
+    def _asked_to_leave(self, pid: int) -> None:
+        """Another process takes the fleet over."""
+        self._leaves_to = pid
+        self._interrupt(f"process {pid} takes over")
+
     # what it tells
 
     def _heard(self, event: Event) -> None:
@@ -91,7 +119,7 @@ class Run:
         self._progress.heard(event)
         if not self._request.json:
             return
-        if event.kind is EventKind.FLEET_STARTED:
+        if event.kind in (EventKind.FLEET_STARTED, EventKind.FLEET_RESUMED):
             picture = reading.living(self._council, event)
             self._shown = picture.seq
             self._out.write(snapshot_line(picture).line())
@@ -141,29 +169,52 @@ class Run:
         except Exception as error:
             sentence, report = f"internal error: {type(error).__name__}", crash_report(error)
         await self._end_display()
-        if end is None:
-            self._tell_failure(code, sentence, report)
-        else:
+        if end is not None:
             code = end.exit
             self._tell_ending(end)
+        elif self._leaves_to is not None and not sentence:
+            code = DONE
+        else:
+            self._tell_failure(code, sentence, report)
         await self._flush()
         return code
 
-    async def _fleet(self) -> Ending:
-        """Open, run and close. Cancelled when it was interrupted before it was open."""
+    async def _fleet(self) -> Ending | None:
+        """Open, run and close; None when it was left to another process. Cancelled when it was interrupted before."""
         await self._open()
         self._progress.start(self._council)
+        self._council.on_stop, self._council.on_leave = self._asked_to_stop, self._asked_to_leave
+        self._readiness.tell(READY=1, MAINPID=os.getpid(), STATUS="the fleet is open")
+        alive = asyncio.create_task(self._show_life())
+        running = asyncio.create_task(self._council.run(stays=self._request.stays))
         try:
-            running = asyncio.create_task(self._council.run())
             await self._first(self._stop, task=running)
+            if self._leaves_to is not None and not running.done():
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                living = await self._council.hand_over()
+                self._progress.say(f"process {self._leaves_to} takes the fleet over, {counted(living, 'agent')} alive")
+                return None
+            self._readiness.tell(STOPPING=1)
             if self._stop.is_set() and not running.done():
                 await self._council.interrupt(self._reason)
             return await running
         finally:
+            alive.cancel()
             await self._council.close()
+            for sentence in self._council.left_behind:
+                self._progress.say(sentence)
+
+    async def _show_life(self) -> None:
+        """Answer whoever started us and wants to know that this loop still turns."""
+        while (every := self._readiness.watchdog) is not None:
+            self._readiness.tell(WATCHDOG=1)
+            await asyncio.sleep(every)
 
     async def _open(self) -> None:
-        opening = asyncio.create_task(self._council.open())
+        seconds = WAITING_SECONDS if self._request.waits else 0.0
+        waits = functools.partial(self._readiness.tell, STATUS=WAITING)
+        opening = asyncio.create_task(self._council.open_when_free(seconds, waits))
         await self._first(self._stop, task=opening)
         if not opening.done():
             # A start that is broken off has more to clean up than one that is through.
@@ -194,4 +245,4 @@ def run_plan(request: Request) -> int:
     async def go() -> int:
         return await Run(request).go()
 
-    return asyncio.run(go())
+    return workers.run(go())

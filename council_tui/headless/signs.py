@@ -14,6 +14,7 @@ TONES = {"plain": QUIET, "good": GOOD, "warn": LATE, "bad": BAD}
 HEALTH_STYLE = {
     "alive": ALIVE,
     "late": LATE,
+    "stalled": LATE,
     "offered": QUIET,
     "orphan": BAD,
     "failed": BAD,
@@ -32,6 +33,7 @@ class Signs:
     bad: str
     alive: str
     late: str
+    stalled: str
     open: str
     idle: str
     wait: str
@@ -50,6 +52,7 @@ class Signs:
         return {
             "alive": self.alive,
             "late": self.late,
+            "stalled": self.stalled,
             "offered": self.open,
             "orphan": self.bad,
             "failed": self.bad,
@@ -76,6 +79,7 @@ UNICODE = Signs(
     bad="✗",
     alive="●",
     late="◐",
+    stalled="◌",
     open="○",
     idle="·",
     wait="!",
@@ -94,6 +98,7 @@ ASCII = Signs(
     bad="x",
     alive="*",
     late="~",
+    stalled="z",
     open="o",
     idle=".",
     wait="!",
@@ -117,7 +122,7 @@ def signs_for(stream: TextIO) -> Signs:
 
 _FAILED = {"protocol_violation": "violation"}
 """Where the word for a failure is too long for its column."""
-_TROUBLE = ("late", "held", "orphan", "failed")
+_TROUBLE = ("late", "stalled", "held", "orphan", "failed")
 
 
 def standing(card: CardView, agent: AgentView | None, signs: Signs) -> tuple[str, str, str]:

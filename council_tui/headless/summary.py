@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from council_tui.control.swarms import in_full
 from council_tui.domain.text import counted, safe
 from council_tui.headless.exits import MEANING
 from council_tui.headless.paint import counts, fit, tree
@@ -16,17 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from council_tui.control.reading import FindingView, Snapshot
-    from council_tui.control.views import CardView
+    from council_tui.control.views import AgentView, CardView
 
 MOST_FINDINGS = 15
 _SEVERITY = {"HIGH": BAD, "MEDIUM": LATE}
 
 
-def _card(card: CardView, names: int, signs: Signs) -> Text:
+def _card(card: CardView, agent: AgentView | None, names: int, signs: Signs) -> Text:
     sign, word, style = standing(card, None, signs)
     line = Text.assemble((f"{sign} {fit(word, max(10, len(word)))} ", style), (fit(card.label, names), STRONG))
     tries = f"{counted(card.attempt, 'attempt')}  " if card.attempt > 1 else ""
     about = card.reason if card.state != "done" else (counted(card.findings, "finding") if card.findings else "")
+    if agent is not None and agent.swarms:
+        about = "; ".join([about, *(f"{swarm.name}: {in_full(swarm)}" for swarm in agent.swarms)]).removeprefix("; ")
     return line.append(f"  {tries}{about}".rstrip(), QUIET)
 
 
@@ -69,13 +72,13 @@ def summary(picture: Snapshot, elapsed: float, command: str, signs: Signs) -> It
         return
     end = fleet.ending
     names = min(max((len(c.label) for c in picture.cards), default=0), 28)
-    cards = [row.card for row in tree(picture.agents, picture.cards, signs) if row.card is not None]
+    rows = tree(picture.agents, picture.cards, signs)
     head = Text.assemble((fleet.name, STRONG), f": {counted(len(picture.cards), 'card')}")
     for count, word, style in counts(picture.cards):
         head.append(", ").append(f"{count} {word}", style)
     yield head.append(f" in {clock(elapsed)}")
     yield Text("")
-    yield from (_card(card, names, signs) for card in cards)
+    yield from (_card(row.card, row.agent, names, signs) for row in rows if row.card is not None)
     yield from _findings(picture.findings, names)
     yield Text("")
     yield from _audit(end["audit"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -51,6 +53,48 @@ def plans(name: str | None, *, json: bool) -> int:
     else:
         longest = max(map(len, names))
         show(Text.assemble((f"{known:<{longest}}  ", STRONG), shipped_summary(known)) for known in names)
+    return 0
+
+
+_UNIT = """\
+# systemd user unit; keep it as ~/.config/systemd/user/council.service, then:
+#   systemctl --user daemon-reload && systemctl --user enable --now council
+# `council --home {plain}` attaches to it.
+[Unit]
+Description=council, the control room for a fleet of AI agents
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+WorkingDirectory={folder}
+# Every process of the fleet goes with the service, whatever it did to get away.
+KillMode=control-group
+# Limits of a contract (memory, processes, cores) are held by control groups below the service's own.
+Delegate=yes
+DelegateSubgroup=council
+TimeoutStopSec=90
+WatchdogSec=30
+Restart=on-failure
+RestartSec=1
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _quoted(argument: str) -> str:
+    """An argument as systemd.service(5) reads it back."""
+    escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'
+
+
+def unit(home: Home) -> int:
+    """A systemd user unit that runs the council of a home."""
+    command = (sys.executable, "-m", "council_tui", "--home", str(home.root), "serve")
+    folder = str(Path.cwd()).replace("%", "%%")
+    text = _UNIT.format(command=" ".join(map(_quoted, command)), folder=folder, plain=shlex.quote(str(home.root)))
+    sys.stdout.write(text)
     return 0
 
 

@@ -176,6 +176,10 @@ class FakeCouncil:
         self.change(agents=tuple(replace(a, health="ended") for a in self.view.agents))  # type: ignore[arg-type]
         return QuitOutcome(19, 0)
 
+    async def stop_at_once(self) -> QuitOutcome:
+        self._note("stop_at_once")
+        return QuitOutcome(19, 0)
+
     async def living(self) -> int:
         return sum(
             1 for a in self.view.agents if a.kind in ("child", "microshark") and a.health not in ("ended", "failed")

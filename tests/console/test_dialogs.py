@@ -8,7 +8,7 @@ import dataclasses
 from textual.widgets import Input
 
 from council_tui.console.screens.reap import ReapScreen
-from council_tui.control.views import CouncilGone, QuitOutcome
+from council_tui.control.views import CouncilGone, Left, QuitOutcome
 from council_tui.domain.errors import CouncilError
 
 from .crew import empty_view, view
@@ -166,9 +166,31 @@ async def test_quit_asks_and_stays_or_drains_and_tells_what_ended() -> None:
         await opened.press("q", "escape")
         assert opened.screen is opened.room
         await opened.press("ctrl+c", "e")
-        assert opened.app.outcome is not None
-        assert opened.app.outcome.ended == 19
+        assert opened.app.left is not None
+        assert opened.app.left.outcome.ended == 19
         assert not opened.app.is_running
+
+
+async def test_leaving_it_running_ends_nobody_and_says_so() -> None:
+    async with stage() as opened:
+        await opened.press("q", "l")
+        assert opened.app.left is not None
+        assert (opened.app.left.background, opened.app.left.outcome.ended) == (True, 0)
+        assert not opened.app.is_running
+        assert ("drain",) not in opened.door.asked
+
+
+async def test_a_drain_and_an_emergency_stop_want_their_word_and_keep_the_room_open() -> None:
+    for key, word, call in (("D", "drain", "drain"), ("Z", "stop", "stop_at_once")):
+        async with stage() as opened:
+            await opened.press(key, *"yes", "enter")
+            assert "does nothing here" in opened.text()
+            assert not [what for what in opened.door.asked if what[0] == call]
+            await opened.press("escape")
+            assert opened.screen is opened.room
+            await opened.press(key, *word, "enter")
+            assert (call,) in opened.door.asked
+            assert opened.screen is opened.room
 
 
 async def test_a_drain_shows_what_ends_while_it_ends() -> None:
@@ -191,7 +213,7 @@ async def test_a_drain_shows_what_ends_while_it_ends() -> None:
         assert opened.app.is_running
         ended.set()
         await opened.settle()
-        assert opened.app.outcome == QuitOutcome(3, 0)
+        assert opened.app.left == Left(QuitOutcome(3, 0))
 
 
 async def test_a_drain_that_fails_leaves_the_console_open() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,6 +41,24 @@ def _refusing() -> FakeCouncil:
     return door
 
 
+def _troubled() -> FakeCouncil:
+    """One hangs, one will not die, and this machine is short of memory."""
+    short = "180 MiB of memory free, 320 wanted (limits.memory_floor_mb)"
+    hang = {"health": "stalled", "standing": "stalled", "status": "waiting for the model", "idle_seconds": 412}
+    left = "1 process will not die (pid 41733); next try in 84 s"
+    stuck = {"health": "orphan", "standing": "silent", "phase": "reaping", "reason": left}
+    changed = {"build": hang, "db-migration": stuck}
+    base = view()
+    return FakeCouncil(
+        view(
+            agents=tuple(replace(agent, **changed.get(agent.label, {})) for agent in base.agents),
+            cards=tuple(replace(card, reason=short if card.state == "ready" else card.reason) for card in base.cards),
+            holding=short,
+            waiting=1,
+        )
+    )
+
+
 def _ends(door: FakeCouncil) -> None:
     door.refusal = CouncilGone("fleet demo has ended with exit code 0")
 
@@ -49,6 +67,8 @@ SCREENS: dict[str, Case] = {
     "room-80x24": Case((80, 24)),
     "room-120x40": Case((120, 40), door=lambda: FakeCouncil(view(note=HINT))),
     "room-200x60": Case((200, 60)),
+    "room-troubled": Case((120, 40), (*["j"] * 17,), door=_troubled),
+    "agent-unkillable": Case((120, 40), (*["j"] * 17, "enter"), door=_troubled),
     "room-60x20": Case((60, 20)),
     "room-light": Case((120, 40), ("tab", "l"), theme="council-light"),
     "room-ascii": Case((80, 24), options={"ascii": True}),
@@ -66,6 +86,7 @@ SCREENS: dict[str, Case] = {
     "agent-failed": Case((120, 40), (*["j"] * 19, "enter")),
     "card-80x24": Case((80, 24), ("2", "enter")),
     "quit": Case((120, 40), ("q",)),
+    "stop": Case((120, 40), ("Z", *"sto")),
     "filter": Case((120, 40), ("/", "s", "h", "a", "r", "k")),
     "palette": Case((80, 24), (":",)),
     "empty": Case((120, 40), door=lambda: FakeCouncil(empty_view())),

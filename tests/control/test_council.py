@@ -192,9 +192,14 @@ async def test_a_second_council_attaches_and_acts_through_the_first(council: Cou
     await until(council, lambda room: any(c.id == ident and c.state == "done" for c in room.cards))
     await door.reap(name)
     await until(council, lambda room: card(room, "silent").state == "failed")
-    with pytest.raises(CouncilError, match="end it there"):
-        await door.drain()
     assert (await door.verify()).verdict == "VALID"
+    before = await council.living()
+    outcome = await door.drain()
+    assert (outcome.ended, outcome.left, await council.living()) == (before, 0, 0)
+    with pytest.raises(CouncilError, match="takes no such order"):
+        await door.stop(at_once=False)
+    with pytest.raises(CouncilError, match="leaves it to nobody"):
+        await door.take_over()
     await door.close()
 
 

@@ -78,7 +78,7 @@ def test_help_does_not_list_what_is_not_built(cli: Callable[..., Answer], tmp_pa
         (["bench", "spawn", "--jsno"], "unknown: --jsno; did you mean --json? Else see council bench spawn --help"),
         (["bench", "spawn", "--children", "x"], "'x' is no whole number above 0"),
         (["bench", "spawn", "--beats", "9999"], "is more than an hour"),
-        (["--ascii", "board"], "belong to the control room"),
+        (["--ascii", "board"], "belongs to the control room"),
         (["verify", "--entry", "-1"], "is no index of an entry"),
         (["plans", "repo-adit"], "did you mean 'repo-audit'?"),
         ([], "this is not a terminal; use council --run PLAN"),

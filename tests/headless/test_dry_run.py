@@ -43,6 +43,21 @@ def test_dry_run_says_what_would_happen_and_makes_nothing(cli: Callable[..., Ans
     assert not home.exists()
 
 
+def test_dry_run_tells_limits_and_how_this_machine_would_hold_them(cli: Callable[..., Answer], tmp_path: Path):
+    limits = {"memory_mb": 256, "processes": 32}
+    plan = write_plan(
+        tmp_path,
+        child("soft", "true", spawn_context={"resource_limits": limits}),
+        child("cores", "true", spawn_context={"resource_limits": {"cpus": 1.5}}),
+        child("below", "true", parent="soft", spawn_context={"resource_limits": {"processes": 8}}),
+    )
+    shown = cli("--run", str(plan), "--dry-run", home=tmp_path / "home").stdout
+    assert "256 MiB of memory, 32 processes and threads\n" in shown
+    assert "256 MiB of memory, 8 processes and threads\n" in shown
+    assert "soft slice; soft limits" in shown
+    assert "resource_limits.cpus: nothing on this machine holds it (COUNCIL_TIER asks for it)" in shown
+
+
 def test_dry_run_as_json_matches_the_schema_and_names_band_and_enforcement(
     cli: Callable[..., Answer], plan: Path, tmp_path: Path
 ):

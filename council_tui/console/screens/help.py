@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _WORDS = {
     "alive": "its heartbeat comes in time",
     "late": "a beat is overdue",
+    "stalled": "it beats, but nothing of it moves; a warning only",
     "offered": "started, has not acknowledged yet",
     "orphan": "silent, gone or without a parent: it is reaped",
     "failed": "rejected, expired, cancelled or wrong: the card says why",

@@ -176,7 +176,7 @@ class RoomScreen(CouncilScreen):
         """The reasons of the room."""
         if action in ("narrower", "wider") and (self.zoomed or self.size.width < 100):
             return f"{action}: one pane has the whole screen"
-        if action in ("spawn", "reap", "pause", "freeze"):
+        if action in ("spawn", "reap", "pause", "freeze", "drain", "stop"):
             if self.council_app.picture.view is None:
                 return f"{action}: the council has not been read yet"
             if self.council_app.picture.stale:
@@ -205,7 +205,7 @@ class RoomScreen(CouncilScreen):
         agent = self.agent()
         if agent is None or agent.kind in ("hermes", *PARENTS):
             return "freeze: select a child or a microshark"
-        if agent.health not in ("alive", "late", "frozen"):
+        if agent.health not in ("alive", "late", "stalled", "frozen"):
             return f"freeze: {agent.label} is {agent.health}"
         return ""
 
@@ -261,6 +261,18 @@ class RoomScreen(CouncilScreen):
         said = "dispatch is paused: running agents go on" if paused else "dispatch goes on"
         door = self.council_app.door
         self.council_app.ask(lambda: door.pause(paused), lambda _: self.council_app.say(said))
+
+    def do_drain(self) -> None:
+        """Ask before everything ends in order."""
+        from council_tui.console.screens.end_all import IN_ORDER, EndAllScreen
+
+        self.app.push_screen(EndAllScreen(IN_ORDER, self.council_app.door.drain))
+
+    def do_stop(self) -> None:
+        """Ask before everything ends at once."""
+        from council_tui.console.screens.end_all import AT_ONCE, EndAllScreen
+
+        self.app.push_screen(EndAllScreen(AT_ONCE, self.council_app.door.stop_at_once))
 
     def do_fold(self) -> None:
         """Close a branch."""
