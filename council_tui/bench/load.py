@@ -61,9 +61,9 @@ async def watch(bench: BenchFleet, seconds: float) -> dict[str, Any]:
     `supervisor` is this process, `agents` is the nursery with every runner and body: per cent of one core.
     """
     below = await asyncio.to_thread(_spent, bench.sup.host.pid)
-    before, heard, began = time.process_time(), bench.sup.beats_heard, time.monotonic()
+    before, heard, began = time.process_time(), bench.sup.hearing.beats, time.monotonic()
     await asyncio.sleep(seconds)
-    cpu, beats, elapsed = time.process_time() - before, bench.sup.beats_heard - heard, time.monotonic() - began
+    cpu, beats, elapsed = time.process_time() - before, bench.sup.hearing.beats - heard, time.monotonic() - began
     below = await asyncio.to_thread(_spent, bench.sup.host.pid) - below
     return {
         "beats_per_second": rate(beats, elapsed),

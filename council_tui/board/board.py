@@ -217,6 +217,11 @@ class Board:
             # Most of what is told is not waited for; `failure` keeps it.
             answer.exception()
 
+    @property
+    def trouble(self) -> str:
+        """What keeps the journal from being written just now, in a sentence; empty while nothing does."""
+        return self._writer.trouble
+
     async def close(self) -> None:
         """Write what is queued and close the file."""
         await self._writer.close()

@@ -96,6 +96,8 @@ class Writer:
         self._ready: asyncio.Future[None] | None = None
         self._waited = 0.0
         """Seconds that were spent on pauses since something could be written last."""
+        self.trouble = ""
+        """What keeps it from writing just now, in a sentence; empty while nothing does."""
 
     async def start(self) -> None:
         """Open the file, create its tables and begin to take work."""
@@ -127,7 +129,7 @@ class Writer:
                 if not self._another(error, OPENING_SECONDS):
                     raise
             else:
-                self._waited = 0.0
+                self._waited, self.trouble = 0.0, ""
                 return connection
 
     def _open(self) -> sqlite3.Connection:
@@ -177,6 +179,7 @@ class Writer:
         """Whether to try again, by now after a pause: only what passes by itself, and not for ever."""
         if not _passes(error) or self._waited >= patience:
             return False
+        self.trouble = f"{self._path} cannot be written: {error}"
         shortest, longest = _PAUSES
         pause = min(max(self._waited, shortest), longest)
         time.sleep(pause)
@@ -191,7 +194,7 @@ class Writer:
                 for job in jobs:
                     job.error = job.error or failure
                 return
-        self._waited = 0.0
+        self._waited, self.trouble = 0.0, ""
 
     @staticmethod
     def _try(connection: sqlite3.Connection, jobs: list[_Job]) -> sqlite3.Error | None:

@@ -291,6 +291,9 @@ class OwnerLock:
         if file is None:
             self.release()
             return False
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            self.release()
+            raise HomeUnusable(f"{self._path} is no ordinary file; move it away, then start again")
         if not self._is_at(file):
             self.release()
             raise HomeUnusable(f"{self._path} was replaced by someone at this moment; try again")

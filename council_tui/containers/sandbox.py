@@ -23,7 +23,7 @@ NETWORK, WRITE = "network", "write"
 ENFORCED = frozenset({NETWORK, WRITE})
 """Forbidden capabilities that strong mode can hold a program to."""
 PROBE_SECONDS = 10.0
-CGROUPS = "/sys/fs/cgroup"
+KERNEL = "/sys"
 WRAPPERS = 2
 """Processes of bubblewrap itself around a body: the one that waits, and the namespace's init."""
 
@@ -93,8 +93,9 @@ def _machine(limit: int, *, write: bool) -> list[str]:
     """Namespaces and the file system, with whatever reaches past it (/dev, /proc/sys, cgroups) closed."""
     arguments = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", *_privileges()]
     arguments += ["--bind" if write else "--ro-bind", "/", "/"]
-    if os.path.isdir(CGROUPS):
-        arguments += ["--ro-bind", CGROUPS, CGROUPS]
+    if os.path.isdir(KERNEL):
+        # With everything mounted below it: the kernel's settings, and the cgroups of others.
+        arguments += ["--ro-bind", KERNEL, KERNEL]
     # Its files belong to root, whatever root may still do otherwise.
     arguments += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     arguments += ["--perms", "1777", "--size", str(limit), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]

@@ -124,7 +124,7 @@ class Pictures:
         now, fleet = datetime.now(UTC), self.fleet
         waits = fleet.waits if fleet is not None else {}
         return RoomView(
-            version=tables.seq + sup.beats_heard + self._changes,
+            version=tables.seq + sup.hearing.beats + self._changes,
             fleet=fleet.name if fleet is not None else "council",
             clock=now.strftime("%H:%M:%SZ"),
             agents=tuple(agents),

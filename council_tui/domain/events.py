@@ -29,8 +29,7 @@ class EventKind(StrEnum):
     """The supervisor leaves the living to the next one. data: pid, living"""
     RECOVERED = "recovered"
     """A new supervisor found an open run of another one. data: what (taken_back|ended|again|closed|reaped|
-    quarantined),
-    crash (whether that other one had died), pid"""
+    quarantined), crash (whether that other one had died), pid"""
     QUARANTINED = "quarantined"
     """Its agent was alive at two crashes. data: reason"""
 

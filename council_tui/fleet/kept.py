@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from council_tui.board.home import ordinary
+from council_tui.domain.errors import HomeUnusable
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import PARENTS
 from council_tui.fleet.plan import Plan
@@ -25,16 +26,19 @@ K = EventKind
 
 
 def keep(home: Home, plan: Plan) -> str:
-    """Write the plan down, whole or not at all; the hex SHA-256 of what was written. Raises OSError."""
+    """Write the plan down, whole or not at all; the hex SHA-256 of what was written. Raises `HomeUnusable`."""
     raw = TypeAdapter(Plan).dump_json(plan)
     draft = home.plan.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(raw)
-        file.flush()
-        os.fsync(fd)
-    draft.replace(home.plan)
+    try:
+        draft.unlink(missing_ok=True)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(fd)
+        draft.replace(home.plan)
+    except OSError as error:
+        raise HomeUnusable(f"cannot write {home.plan}: {error.strerror}; make room there, then start again") from None
     return hashlib.sha256(raw).hexdigest()
 
 

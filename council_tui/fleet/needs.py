@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from council_tui.domain.errors import Mistake, PlanInvalid
+from council_tui.domain.text import counted
 from council_tui.hosts import descriptors
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def _too_many(plan: Plan) -> str:
     if files is None or needed <= files:
         return ""
     return (
-        f"{wanted:,} agents at once need {needed:,} open files, and this machine lets a council have {files:,} "
-        "(ulimit -Hn); lower limits.concurrency or limits.microsharks, or raise that limit"
+        f"for {counted(wanted, 'agent')} at once a council needs {needed:,} open files, and this machine lets it have "
+        f"{files:,} (ulimit -Hn); lower limits.concurrency or limits.microsharks, or raise that limit"
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from council_tui.board.board import Draft
 from council_tui.domain import ids
 from council_tui.domain.card import OPEN_STATES, OWNED_STATES, BlockKind, CardState, FailKind
-from council_tui.domain.errors import CouncilError, Refused
+from council_tui.domain.errors import CouncilError, HomeUnusable, Refused
 from council_tui.domain.events import EventKind
 from council_tui.domain.hierarchy import KINDS, PARENTS
 from council_tui.domain.lifecycle import Phase, Signal
@@ -80,7 +80,7 @@ async def go_on(fleet: Fleet) -> None:
 
 async def reopen(fleet: Fleet, kind: str) -> None:
     """An office that died while its fleet runs comes back, under a new name and key; not for ever."""
-    if not fleet.retries.may_reopen(kind):
+    if fleet.sup.closing or not fleet.retries.may_reopen(kind):
         return
     fleet.reopening.add(kind)
     try:
@@ -139,9 +139,13 @@ async def _open_office(fleet: Fleet, order: Order) -> None:
     card, draft = sup.new_card(order, sup.hermes, None)
     sup.board.append(draft, Draft(K.CARD_READY, sup.hermes, card))
     seat = await sup.births.spawn(card)
-    deadline = sup.clock() + OFFICE_PATIENCE
+    deadline, trouble = sup.clock() + OFFICE_PATIENCE, ""
     while seat.state.phase is not Phase.RUNNING:
+        # Its end may make the room that was lacking for its birth.
+        trouble = sup.board.trouble or sup.authority.ledger.trouble or trouble
         if seat.ended.is_set() or sup.clock() > deadline:
+            if trouble:
+                raise HomeUnusable(f"{trouble}, so {order.id} could not open; make room there, then start again")
             raise Refused(order.id, f"the office did not open: {sup.board.tables.cards[card].reason}")
         await fleet.changed(0.5)
 

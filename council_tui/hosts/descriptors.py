@@ -6,10 +6,12 @@ by select(2) breaks when one of them is above 1,023, which is why that limit is 
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from typing import TYPE_CHECKING
 
+from council_tui.domain.errors import CouncilError
 from council_tui.runner.reserve import reserve
 
 if TYPE_CHECKING:
@@ -19,6 +21,23 @@ GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 """The soft limit with which this process was started."""
 SPARE = 100
 """Files that the council itself may need beside one for each agent."""
+TO_START = 40
+"""Files without which no council comes up."""
+
+
+def make_room() -> None:
+    """Widen the limit. Raises `CouncilError` where even then a council could not be opened."""
+    widen()
+    try:
+        need(TO_START)
+    except OSError as error:
+        bound = (
+            f"this process may have {limit():,} open (ulimit -Hn)" if error.errno == errno.EMFILE else error.strerror
+        )
+        raise CouncilError(
+            f"a council needs {TO_START} open files to start, and there are fewer left: {bound}; "
+            "raise that limit, or end something, then start again"
+        ) from None
 
 
 def widen() -> None:

@@ -111,6 +111,7 @@ class Nursery:
         if self._control is not None or uid != os.getuid() or _agents(pid):
             came.close()
             return
+        self._collect()
         self._control = came
         self._selector.register(came, selectors.EVENT_READ)
         # Also how those ended of which its predecessor was told: it may have died before it could write that down.

@@ -89,10 +89,15 @@ def _create(path: Path) -> Key:
     signing = SigningKey.generate()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(bytes(signing).hex().encode() + b"\n")
-        file.flush()
-        os.fsync(fd)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(bytes(signing).hex().encode() + b"\n")
+            file.flush()
+            os.fsync(fd)
+    except OSError:
+        # Half a key would be in the way of a whole one.
+        path.unlink()
+        raise
     parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(parent)

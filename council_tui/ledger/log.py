@@ -107,6 +107,11 @@ class Ledger:
             return _failed(found, Verdict.ROOT_MISMATCH, f"someone else added to {self.path}")
         return found
 
+    @property
+    def trouble(self) -> str:
+        """What keeps the log from being written just now, in a sentence; empty while nothing does."""
+        return self._writer.trouble
+
     def head_of(self, agent: str) -> tuple[int, str | None]:
         """(seq, prev) that this agent's next entry must have."""
         known = self.lineage.agent(agent)

@@ -151,7 +151,9 @@ class Channel:
 
     async def _take_in(self, came: socket.socket) -> None:
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(self._accept, came)
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(self._accept, came)
+            if self._listening is None:
+                transport.close()
         except OSError as error:
             came.close()
             self._short(error.strerror or str(error))

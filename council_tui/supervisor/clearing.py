@@ -71,13 +71,11 @@ class Clearing:
     async def end(self) -> None:
         """Everything should be gone by now: the last tries, in quick succession."""
         for pause in AT_THE_END:
-            waiting = [left for left in self._left.values() if not left.busy]
-            if not waiting:
-                return
-            for left in waiting:
+            for left in [left for left in self._left.values() if not left.busy]:
                 await self._again(left)
-            if self._left:
-                await asyncio.sleep(pause)
+            if not self._left:
+                return
+            await asyncio.sleep(pause)
 
     def _remove(self, seat: Seat) -> list[str]:
         """In a thread: an agent may have left very many files. What is still there."""
@@ -86,6 +84,10 @@ class Clearing:
         return [*(path for path in paths if not slices.remove(path)), *groups.clear(self._sup.home, seat.run)]
 
     async def _again(self, left: _Left) -> None:
+        if any(seat.slice == left.seat.slice for seat in self._sup.seats.values()):
+            # Somebody else removed it, and a later run has its own there.
+            del self._left[left.seat.run]
+            return
         left.busy = True
         try:
             paths = await asyncio.to_thread(self._remove, left.seat)

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _TOLD = {"idle": "X_COUNCIL_IDLE_MS", "extend": "X_COUNCIL_EXTEND_MS"}
 """What a beat may tell, in milliseconds: for how long nothing has moved, how long the next one may take."""
 _DIGITS = 15
+_PAUSE = 0.05
 
 
 def _number(fields: dict[str, str], key: str) -> int:
@@ -51,7 +53,12 @@ class _Ear:
 
     def _receive(self) -> None:
         while True:
-            fields = receive(self.socket)
+            try:
+                fields = receive(self.socket)
+            except OSError:
+                # A machine without memory for it; what else there is waits.
+                time.sleep(_PAUSE)
+                continue
             if self._over:
                 return
             self._take(fields or {})

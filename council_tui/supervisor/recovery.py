@@ -29,6 +29,7 @@ from council_tui.supervisor.births import ROOT_DEPTH
 from council_tui.supervisor.leftovers import clear_directories, end_nurseries, end_strays
 from council_tui.supervisor.seat import Seat
 from council_tui.supervisor.unkillable import over
+from council_tui.supervisor.watch import NOT_BEGUN, facts_of, how
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,7 +44,6 @@ CRASHES_TO_QUARANTINE = 2
 END_PATIENCE = 60.0
 """Seconds that the end of one run may take before it counts as a failure."""
 GONE = "the supervisor was gone before this run had ended"
-NOT_BEGUN = "the supervisor was gone before its work had begun"
 
 
 class What(StrEnum):
@@ -107,8 +107,14 @@ class Recovery:
         strays = {
             run.id: (run.pid, run.start_time)
             for _, run in runs
-            if run.boot_id == boot and run.pid and run.start_time and not self._is_ours(run)
+            if run.boot_id == boot and run.pid and run.start_time and self._ward(run) is None
         }
+        known = {run.id for _, run in runs}
+        for pid, ward in self._wards.items():
+            if ward.status is None and ward.run not in known:
+                # It lives, and no open run of this board is its: what it does nobody would see, or do twice.
+                strays[ward.run] = (pid, ward.start_time)
+                sup.host.kill(pid)
         left = list(nurseries)
         await end_strays(strays)
         await end_nurseries(left)
@@ -132,9 +138,10 @@ class Recovery:
         runs = [(card, run) for run in left if (card := tables.cards.get(run.card)) is not None]
         return sorted(runs, key=lambda one: KINDS[one[0].kind].layer if one[0].kind in KINDS else 1, reverse=True)
 
-    def _is_ours(self, run: Run) -> bool:
+    def _ward(self, run: Run) -> Ward | None:
+        """What our nursery knows of its runner."""
         ward = self._wards.get(run.pid or 0)
-        return ward is not None and (ward.run, ward.start_time) == (run.id, run.start_time)
+        return ward if ward is not None and (ward.run, ward.start_time) == (run.id, run.start_time) else None
 
     async def _restore(self, card: Card, run: Run) -> None:
         sup = self._sup
@@ -172,11 +179,14 @@ class Recovery:
             seat.result, seat.result_digest = result, str(result["digest"])
             seat.body_status = (result.get("exit_status"), result.get("signal"))
         seat.started.set()
-        if self._is_ours(run):
+        ward = self._ward(run)
+        if ward is not None and not ward.clean:
             sup.by_pid[seat.pid or 0] = seat
         else:
-            seat.exited.set()
             seat.clean.set()
+        if ward is None or ward.status is not None:
+            seat.runner_status = ward.status if ward is not None else None
+            seat.exited.set()
         sup.take_in(seat)
 
     async def _give_up(self, card: Card, run: Run, why: str) -> None:
@@ -238,7 +248,7 @@ class Recovery:
         seat.pending = False
         self.note(seat, item.what)
         if seat.exited.is_set():
-            sup.log(seat, EventKind.AGENT_ENDED, {"exit_status": None, "signal": None})
+            sup.log(seat, EventKind.AGENT_ENDED, facts_of(seat.runner_status))
         if item.what is What.REAPED:
             reason = seat.state.outcome.reason if seat.state.outcome else ""
             # Decided by a supervisor that died over it: the reason is all that is left of what it meant to do.
@@ -251,7 +261,9 @@ class Recovery:
             await sup.signal(seat, Signal.QUARANTINED, {"reason": reason})
         elif not await self._had_reported(seat):
             seat.again = item.what is What.AGAIN
-            await sup.signal(seat, Signal.SUPERVISOR_GONE, {"reason": NOT_BEGUN if seat.again else GONE})
+            seen = seat.runner_status is not None
+            gone = f"its runner ended {how(seat.runner_status)} while there was no supervisor" if seen else GONE
+            await sup.signal(seat, Signal.SUPERVISOR_GONE, {"reason": NOT_BEGUN if seat.again else gone})
         await over(seat)
 
     def note(self, seat: Seat, what: What) -> None:

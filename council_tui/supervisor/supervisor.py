@@ -27,12 +27,13 @@ from council_tui.supervisor.authority import Authority
 from council_tui.supervisor.births import Births
 from council_tui.supervisor.channel import Channel
 from council_tui.supervisor.clearing import Clearing
+from council_tui.supervisor.ending import end_everyone
 from council_tui.supervisor.handshake import Handshake
+from council_tui.supervisor.hearing import Hearing
 from council_tui.supervisor.heartbeats import BeatListener
 from council_tui.supervisor.leftovers import NURSERY, former_nurseries, note_nursery
 from council_tui.supervisor.reaper import Reaper
 from council_tui.supervisor.recovery import Recovery
-from council_tui.supervisor.unkillable import over
 from council_tui.supervisor.watch import Watch
 from council_tui.supervisor.welcome import Welcome
 
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from council_tui.supervisor.seat import Seat
 
 TICK_SECONDS = 0.2
-CLOSING_LOOK_SECONDS = 0.5
-CLOSING_SECONDS = 120.0
-"""That closing waits for ends which neither come nor are told to be stuck, beyond twice the longest grace."""
 CLOSING_PATIENCE = 10.0
 HAND_OVER_SECONDS = 2.0
 """That what is under way has to come to its end before it is left to the next supervisor."""
@@ -84,17 +82,18 @@ class Supervisor:
         self.handshake = Handshake(self)
         self.reaper = Reaper(self)
         self.clearing = Clearing(self)
-        self.beats = BeatListener(home.beats, self.seats.get, self._heard_beat)
+        self.hearing = Hearing(self)
+        self.beats = BeatListener(home.beats, self.seats.get, self.hearing.beat)
         self.channel = Channel(
             home.socket,
             self.handshake.hello,
             self.welcome.resume,
             self.handshake.answer,
             self._operate,
-            self._heard_bad,
+            self.hearing.bad,
             self.watch.belongs_to_an_agent,
             self.heard_fault,
-            self._heard_shortage,
+            self.hearing.shortage,
         )
         self.workdir = os.getcwd()
         self.mbti: Mapping[str, frozenset[str]] = {}
@@ -116,17 +115,12 @@ class Supervisor:
         """Whether a card that ends like this is tried again; then its parent goes on waiting."""
         self.failed: asyncio.Future[None] | None = None
         """Resolves with the fault that this supervisor cannot go on with."""
-        self.beats_heard = 0
         self.tier = limits.portable("not looked for yet")
         """What this machine can enforce."""
         self.closing = False
         """True once nothing may be born any more."""
         self.left_behind: list[str] = []
         """A sentence for each agent that could not be ended when this supervisor closed."""
-        self.shortages = 0
-        """How often nobody could connect for want of a descriptor."""
-        self.strangers = 0
-        """Messages refused on connections that belong to no run."""
         self.frozen = 0.0
         """Seconds in which this process stood still; no patience ran meanwhile."""
         self._handed_over = False
@@ -141,7 +135,7 @@ class Supervisor:
         `agree` sees what recovery is going to do; it is done once it says so. Raises `CouncilError`.
         """
         workers.hire()
-        descriptors.widen()
+        descriptors.make_room()
         self.home.prepare()
         if not self._lock.take():
             raise HomeOwned(f"process {self._lock.owner() or 'unknown'} already runs a council in {self.home.root}")
@@ -175,14 +169,16 @@ class Supervisor:
                 raise Left("nothing was done; who lives leaves by itself unless another supervisor comes")
             await self.recovery.carry_out()
             await self.recovery.returned(RETURN_SECONDS)
-        except Exception:
+        except Exception as error:
             # Who lives is not to blame: the next start may have better luck, and without one they leave by themselves.
             await (self.close() if wards is None else self.hand_over())
-            raise
-        except BaseException as error:
-            await self.close()
             if isinstance(error, OSError):
                 raise cannot_use(self.home.root, error) from None
+            if workers.no_thread(error):
+                raise CouncilError(workers.NO_THREAD) from None
+            raise
+        except BaseException:
+            await self.close()
             raise
 
     async def close(self) -> None:
@@ -190,13 +186,7 @@ class Supervisor:
         if self._handed_over:
             return
         self.closing = True
-        for seat in self.seats.values():
-            self.reaper.again(seat)
-        await self._end_everyone()
-        for seat in self.seats.values():
-            left = seat.unkillable
-            why = "its end did not come in time" if left is None else left.reason(self.clock())
-            self.left_behind.append(f"{seat.label} is left behind: {why}; the next start in this home ends it")
+        self.left_behind = await end_everyone(self)
         await self._stop_listening(CLOSING_PATIENCE)
         await self.host.close()
         slices.remove(self.home.runtime / NURSERY)
@@ -204,22 +194,6 @@ class Supervisor:
         await self.board.close()
         self.home.tidy()
         self._lock.release()
-
-    async def _end_everyone(self) -> None:
-        """Until nobody is left but whom nobody can end for the time being; what then lives keeps its claim."""
-        longest = max((seat.state.timing.grace for seat in self.seats.values()), default=0.0)
-        deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS + 2 * longest
-        while ending := [seat for seat in self.seats.values() if not seat.stuck.is_set()]:
-            if asyncio.get_running_loop().time() > deadline:
-                return
-            # From the top; and whoever was born while its parent was ending, which no cascade has seen.
-            for seat in [s for s in self.seats.values() if s.parent not in self.by_agent]:
-                # Not awaited: a disk that takes no more entries must not keep anyone alive.
-                self.background(self.signal(seat, Signal.CANCELLED, {"reason": "the council closes"}))
-            ends = [asyncio.ensure_future(over(seat)) for seat in ending]
-            await asyncio.wait(ends, timeout=CLOSING_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            for end in ends:
-                end.cancel()
 
     async def hand_over(self) -> None:
         """Leave everyone who lives to the next supervisor, close every file and give the home back.
@@ -366,33 +340,6 @@ class Supervisor:
         for passed in (seat.born, seat.back, seat.ended):
             passed.set()
 
-    def _heard_beat(self, seat: Seat, late_ms: int, told: dict[str, float]) -> None:
-        now = self.clock()
-        self.beats_heard += 1
-        if seat.state.last_beat is not None:
-            seat.note_beat(late_ms, now - seat.state.last_beat)
-        before = seat.state
-        seat.state, effects = step(before, Signal.BEAT, now, told)
-        for effect in effects:
-            if effect.kind is not None:
-                self.log(seat, effect.kind, effect.data)
-
-    def _heard_bad(self, seat: Seat | None, reason: str) -> None:
-        if seat is None:
-            count = self.strangers = self.strangers + 1
-        else:
-            count = seat.refused = seat.refused + 1
-        if not _worth_telling(count):
-            return
-        agent, card, run = (None, None, None) if seat is None else (seat.agent, seat.card, seat.run)
-        self.board.append(Draft(EventKind.MESSAGE_REFUSED, agent, card, run, {"reason": reason, "count": count}))
-
-    def _heard_shortage(self, reason: str) -> None:
-        self.shortages += 1
-        if _worth_telling(self.shortages):
-            data = {"reason": reason, "count": self.shortages}
-            self.board.append(Draft(EventKind.CALLERS_WAIT, self.hermes, data=data))
-
     # the clock
 
     async def _tick_forever(self) -> None:
@@ -433,8 +380,3 @@ class Supervisor:
         if self.on_operator is None:
             raise Refused("operator", "this council takes no orders from elsewhere")
         return await self.on_operator(call)
-
-
-def _worth_telling(count: int) -> bool:
-    """Whether the journal hears of it: of what comes in floods at 1, 10, 100, ... only."""
-    return str(count).rstrip("0") == "1"

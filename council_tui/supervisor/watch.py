@@ -10,7 +10,6 @@ from council_tui.domain.events import EventKind
 from council_tui.domain.lifecycle import Phase, Signal
 from council_tui.domain.text import safe
 from council_tui.runner import guard
-from council_tui.supervisor.recovery import NOT_BEGUN
 
 if TYPE_CHECKING:
     from council_tui.supervisor.seat import Seat
@@ -19,6 +18,23 @@ if TYPE_CHECKING:
 
 LAST_WORDS_SECONDS = 1.0
 """That what a runner said before it ended may take to be heard."""
+NOT_BEGUN = "the supervisor was gone before its work had begun"
+"""Why a run has ended that another supervisor had not let begin."""
+
+
+def facts_of(status: int | None) -> dict[str, Any]:
+    """exit_status and signal of a raw wait status; neither for a runner that nobody could wait for."""
+    if status is None:
+        return {"exit_status": None, "signal": None}
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+    return {"exit_status": code, "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None}
+
+
+def how(status: int | None) -> str:
+    """The same for a sentence."""
+    facts = facts_of(status)
+    number, code = facts["signal"], facts["exit_status"]
+    return f"with signal {number}" if number is not None else f"with exit status {code}"
 
 
 class Watch:
@@ -41,13 +57,11 @@ class Watch:
             return
         seat.runner_status = status
         seat.exited.set()
-        by_signal = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None
-        how = f"signal {by_signal}" if by_signal is not None else f"exit status {code}"
-        reason = f"its runner ended with {how} before it had reported"
-        if seat.refusal and code:
+        facts = facts_of(status)
+        reason = f"its runner ended {how(status)} before it had reported"
+        if seat.refusal and facts["exit_status"]:
             reason = f"its runner left, for it was refused: {safe(seat.refusal, 300)}"
-        self._sup.background(self._after(seat, reason, {"exit_status": code, "signal": by_signal}))
+        self._sup.background(self._after(seat, reason, facts))
 
     async def _after(self, seat: Seat, reason: str, data: dict[str, Any]) -> None:
         await seat.started.wait()

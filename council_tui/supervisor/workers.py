@@ -22,6 +22,14 @@ COUNT = 8
 """As many things may be done at the same time; whatever else there is waits for its turn."""
 
 
+NO_THREAD = "this machine cannot start another thread; end something, or raise the limit on processes, then start again"
+
+
+def no_thread(error: Exception) -> bool:
+    """Whether it says that no thread could be started (`threading` has no class of its own for that)."""
+    return isinstance(error, RuntimeError) and "new thread" in str(error)
+
+
 def hire() -> None:
     """Give the running loop an executor all of whose threads run already. Raises `CouncilError` where none can."""
     pool = ThreadPoolExecutor(COUNT, "worker")
@@ -33,9 +41,7 @@ def hire() -> None:
     except RuntimeError:
         together.abort()
         pool.shutdown(wait=False)
-        raise CouncilError(
-            "this machine cannot start another thread; end something, or raise the limit on processes, then start again"
-        ) from None
+        raise CouncilError(NO_THREAD) from None
     # One that was there before ends once it has nothing to do.
     asyncio.get_running_loop().set_default_executor(pool)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from council_tui.board import home as homes
-from council_tui.board.home import Home, OwnerLock, find_home
+from council_tui.board.home import Home, OwnerLock, cannot_use, find_home, ordinary
 from council_tui.domain.errors import HomeUnusable
 
 NOBODY = 65_534
@@ -239,3 +240,26 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(HomeUnusable, match="cannot open"):
         OwnerLock(Home(tmp_path)).take()
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_is_read_whole_or_from_its_end_and_what_is_none_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert (ordinary(tmp_path / "file"), ordinary(tmp_path / "file", 3)) == (b"0123456789", b"789")
+    assert ordinary(tmp_path / "file", 30) == b"0123456789"
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("file")
+    for name in ("fifo", "link", "none", "."):
+        with pytest.raises(OSError):  # noqa: PT011 - each has an errno of its own
+            ordinary(tmp_path / name)
+
+
+def test_a_home_that_cannot_be_used_names_its_disk_when_that_is_full_and_the_machine_when_that_is_short(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "keys"))
+    assert str(cannot_use(tmp_path, full)) == (
+        f"cannot use {tmp_path} as home: No space left on device ({tmp_path}/keys); "
+        "make room on its disk, or choose another with --home"
+    )
+    short = OSError(errno.EMFILE, "Too many open files")
+    assert str(cannot_use(tmp_path, short)) == (
+        "this machine has no more to give: Too many open files; end something, then start again"
+    )

@@ -164,12 +164,18 @@ def test_root_gives_up_what_it_could_undo_the_sandbox_with(box):
 
 @boxed
 def test_cgroups_can_be_looked_at_and_not_be_left(box):
-    found = next(iter(Path(sandbox.CGROUPS).rglob("cgroup.procs")), None)
+    found = next(iter(Path("/sys/fs/cgroup").rglob("cgroup.procs")), None)
     if found is None:
         pytest.skip("no cgroup is to be seen here")
     done = run(box, "sh", "-c", f"cat {found} > /dev/null && echo seen; echo 0 > {found}")
     assert done.stdout == "seen\n"
     assert "Read-only file system" in done.stderr
+
+
+@boxed
+def test_no_setting_of_the_kernel_can_be_written(box):
+    look = "find /sys/kernel /sys/module -type f -writable 2>/dev/null | head -1; echo looked"
+    assert run(box, "sh", "-c", look).stdout == "looked\n"
 
 
 def test_root_asks_only_for_what_it_has_and_others_for_nothing(monkeypatch: pytest.MonkeyPatch):

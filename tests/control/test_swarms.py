@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from council_tui.board.projection import Agent, Card, Tables
 from council_tui.control.swarms import in_full, standing, with_swarms
 from council_tui.control.telling import words
-from council_tui.control.views import AgentView, SwarmView
+from council_tui.control.views import AgentView, SwarmView, as_plain
 from council_tui.domain.card import CardState
 from council_tui.domain.events import Event, EventKind
 
@@ -76,6 +77,11 @@ def test_where_nobody_asked_for_a_swarm_nothing_is_counted():
     tables.agents[KEEPER].swarms = {}
     agents = [view("a", "t_1", 40.0)]
     assert with_swarms(agents, tables) == agents
+
+
+def test_a_swarm_travels_to_an_attached_console_as_it_is():
+    agent = with_swarms([AgentView(KEEPER, "keeper", "child", None, "alive", "running")], board())[0]
+    assert TypeAdapter(AgentView).validate_python(as_plain(agent)) == agent
 
 
 LIVELY = SwarmView("probe", 50, 50, living=38, waiting=2, done=7, expired=2, failed=1, ttl_seconds=252)

@@ -16,11 +16,11 @@ OWNER = Path(__file__).with_name("owner.py")
 
 
 class Owner:
-    """The other process and what it has told. `children`: those of its plan, or those that `owner.py` has."""
+    """The other process and what it has told. `children`: those of its plan, how many, or those that `owner.py` has."""
 
-    def __init__(self, home: Path, *children: dict[str, Any]) -> None:
+    def __init__(self, home: Path, *children: dict[str, Any], count: int = 0) -> None:
         self.home = home
-        self.children = children
+        self.children = count or children
         self.told: list[list[Any]] = []
 
     async def __aenter__(self) -> Owner:
@@ -39,9 +39,9 @@ class Owner:
             self.process.kill()
         await self.process.wait()
 
-    async def wait(self, kind: str, who: str = "", count: int = 1) -> list[Any]:
+    async def wait(self, kind: str, who: str = "", count: int = 1, within: float = WITHIN) -> list[Any]:
         """Read on until so many events of this kind were told of an agent whose name holds `who`; the last one."""
-        async with asyncio.timeout(WITHIN):
+        async with asyncio.timeout(within):
             while len(found := [one for one in self.told if one[0] == kind and who in one[1]]) < count:
                 assert self.process.stdout is not None
                 line = await self.process.stdout.readline()

@@ -246,8 +246,9 @@ def vars_of(tables: Tables) -> dict[str, Any]:
 
 def nurseries_of(home: Path) -> list[int]:
     """Nurseries of a home and the runners that were forked there: they share a command line."""
-    door = os.fsencode(Home(home).nursery)
-    return [p.pid for p in guard.all_processes() if door in _command_line(p.pid) and p.state not in "ZX"]
+    # Both: a sandbox of another council on this machine names the socket too, to cover it.
+    words = {b"council_tui.hosts.nursery", os.fsencode(Home(home).nursery)}
+    return [p.pid for p in guard.all_processes() if words <= {*_command_line(p.pid)} and p.state not in "ZX"]
 
 
 def _command_line(pid: int) -> list[bytes]:

@@ -162,4 +162,4 @@ async def test_item_ten_thousand_malformed_messages_a_second_hold_nobody_up(home
         await floods.call("status", text="heard all the same")
         told = [event.data["count"] for event in bare.events if event.kind is K.MESSAGE_REFUSED]
         assert told == [1, 10, 100, 1000, 10_000]
-        assert (bare.sup.strangers, calm.seat.refused, bare.sup.failed.done()) == (0, 0, False)
+        assert (bare.sup.hearing.strangers, calm.seat.refused, bare.sup.failed.done()) == (0, 0, False)

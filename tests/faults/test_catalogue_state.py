@@ -20,10 +20,12 @@ row 32: ::test_row_32_another_attempt_does_not_inherit_the_silence_of_the_one_be
 row 33: ::test_row_33_a_beat_renews_the_lease_and_nothing_else
 row 34: tests/faults/test_runner_dies.py::test_a_killed_runner_is_an_orphan_at_once_and_its_body_goes_with_it
 row 35: tests/faults/test_catalogue_identity.py::test_row_35_a_changed_host_name_changes_nothing_about_who_is_who,
-    tests/supervisor/test_recovery.py::test_processes_of_the_dead_fleet_are_ended_and_those_of_others_are_not
+    tests/supervisor/test_recovery.py::test_pids_of_another_boot_and_reused_ones_are_nobodys
 row 36: tests/faults/test_catalogue_identity.py::test_row_36_a_pid_that_was_given_to_somebody_else_is_not_signalled
 row 37: tests/faults/test_catalogue_identity.py::test_row_37_a_child_with_a_lower_pid_than_its_parent_is_found
-row 38: tests/supervisor/test_recovery.py::test_processes_of_the_dead_fleet_are_ended_and_those_of_others_are_not
+row 38:
+    tests/supervisor/test_leftovers.py::test_processes_of_a_run_are_ended_by_marker_and_by_pid_and_those_of_others_are_not,
+    tests/faults/test_taken_back.py::test_who_lives_is_taken_back_and_ends_its_work_under_the_same_run
 row 39:
     tests/faults/test_supervisor_dies.py::test_nothing_outlives_a_supervisor_that_was_killed_and_the_next_one_puts_it_right
 row 40: ::test_row_40_an_orphan_that_holds_the_lock_is_named_and_nothing_is_tried_again
@@ -46,7 +48,7 @@ row 48: tests/faults/test_catalogue_clocks.py::test_row_48_after_a_sleep_beats_a
 row 49: tests/supervisor/test_strong.py::test_a_machine_without_bubblewrap_says_so,
     tests/supervisor/test_strong.py::test_each_tier_says_what_it_holds_and_refuses_what_it_cannot,
     tests/fleet/test_fleet.py::test_what_the_machine_cannot_enforce_is_blocked_and_no_process_started
-row 50: tests/faults/test_catalogue_clocks.py::test_row_50_a_thousand_looks_at_once_are_two_and_read_each_process_once
+row 50: tests/faults/test_catalogue_clocks.py::test_row_50_a_thousand_looks_at_once_are_one_and_read_each_process_once
 """
 
 from __future__ import annotations

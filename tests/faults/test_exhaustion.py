@@ -9,13 +9,24 @@ item disk full, log: ::test_item_a_disk_that_is_full_for_a_while_costs_log_text_
 item disk full, slice: ::test_item_a_disk_that_is_full_for_a_while_costs_log_text_and_nothing_else,
     tests/supervisor/test_strong.py::test_the_ceiling_is_a_wall_at_exactly_its_size,
     tests/supervisor/test_births.py::test_a_slice_that_cannot_be_made_says_why
+item disk full, at the start: ::test_item_a_home_that_is_full_at_the_start_is_told_in_a_sentence_that_names_its_disk,
+    ::test_item_a_disk_that_keeps_the_offices_from_opening_is_named,
+    tests/ledger/test_keys.py::test_a_disk_that_is_full_leaves_no_half_of_a_key
 item read-only home: ::test_item_a_home_on_a_medium_that_nobody_can_write_to_is_refused_and_still_read,
     tests/headless/test_reads.py::test_reads_work_on_a_medium_that_nobody_can_write_to
 item descriptors: ::test_item_without_a_descriptor_left_an_agent_is_still_ended_and_proved_dead,
     tests/runner/test_reserve.py::test_without_a_descriptor_a_guard_still_sees_names_and_kills,
-    tests/runner/test_reserve.py::test_who_cannot_look_says_so_and_calls_nobody_dead
+    tests/runner/test_reserve.py::test_who_cannot_look_says_so_and_calls_nobody_dead,
+    tests/supervisor/test_door.py::test_without_descriptors_whoever_connects_waits_and_the_terminal_is_left_alone,
+    tests/supervisor/test_clearing.py::test_without_descriptors_nothing_is_concluded_and_the_slice_goes_later,
+    tests/fleet/test_open_files.py::test_cards_wait_visibly_while_descriptors_are_short_and_go_on_afterwards,
+    tests/hosts/test_descriptors.py::test_a_council_takes_all_it_can_get_and_its_programs_keep_what_it_was_given,
+    ::test_item_a_fleet_that_meets_its_limit_of_open_files_is_slower_and_nothing_else
+item threads: tests/supervisor/test_workers.py::test_a_machine_without_another_thread_still_reaps_and_closes,
+    tests/supervisor/test_workers.py::test_a_machine_that_gives_too_few_is_refused_in_one_sentence_and_none_stays
 item process table: ::test_item_a_full_process_table_fails_what_would_be_born_and_nothing_else,
-    tests/supervisor/test_births.py::test_a_host_that_cannot_start_a_process_leaves_nothing_behind
+    tests/supervisor/test_births.py::test_a_host_that_cannot_start_a_process_leaves_nothing_behind,
+    tests/hosts/test_nursery.py::test_a_full_process_table_is_told_in_a_sentence_and_leaves_nothing_open
 item memory: ::test_item_without_memory_who_would_be_born_is_told_as_lost_and_nobody_else_is,
     tests/faults/test_catalogue_processes.py::test_row_07_a_reap_needs_no_fork_and_no_memory_to_speak_of,
     tests/faults/test_catalogue_processes.py::test_row_14_a_supervisor_that_the_kernel_ends_for_memory_leaves_nothing
@@ -27,13 +38,20 @@ import asyncio
 import json
 import shlex
 
+import pytest
 from headless.command import child as command
 from headless.command import write_plan
+from hosts.test_descriptors import limited
 from supervisor.stage import Stage, alive, child, plan_of, until
 
+from council_tui.board.board import Board
+from council_tui.board.home import Home
+from council_tui.domain.errors import HomeUnusable
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Signal
+from council_tui.fleet.fleet import Fleet
 from council_tui.runner import guard
+from council_tui.supervisor.supervisor import Supervisor
 from faults.catalogue import mistakes
 from faults.namespaces import inside
 from faults.shortage import group, no_descriptors, no_memory
@@ -76,6 +94,52 @@ print(json.dumps(answers))
 """
 
 
+NEARLY_FULL = """
+import json, os, subprocess, sys
+home, plan = sys.argv[1:]
+told = []
+def run():
+    argv = [sys.executable, "-m", "council_tui", "--home", home, "--run", plan]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    told.append([done.returncode, done.stderr])
+def fill(left):
+    open(f"{home}/fill", "wb").close()
+    room = os.statvfs(home)
+    with open(f"{home}/fill", "wb") as file:
+        file.write(bytes(room.f_bavail * room.f_frsize - left))
+fill(0)
+run()
+fill(4096)
+run()
+os.unlink(f"{home}/fill")
+run()
+told.pop()
+fill(4096)
+run()
+print(json.dumps(told))
+"""
+
+MANY = """
+import asyncio, json, os, sys
+from pathlib import Path
+os.environ["COUNCIL_TIER"] = "portable"
+from council_tui.domain.events import EventKind as K
+from council_tui.fleet import gate
+from supervisor.stage import Stage, child, plan_of
+gate.LOOK_SECONDS = 0.02
+async def main():
+    # Each lives for a while, so that they meet.
+    limits = {"concurrency": 40, "children_per_parent": 40}
+    plan = plan_of(*(child(f"n{n}", "sleep 1") for n in range(40)), limits=limits)
+    async with Stage(Path(sys.argv[1]), plan) as stage:
+        end = await stage.end()
+        held = sorted({event.data["cause"] for event in stage.events if event.kind is K.BIRTHS_HELD})
+    print(json.dumps({"exit": end.exit, "cards": end.cards, "audit": end.audit, "verdict": end.ledger["verdict"],
+                      "held": held}))
+asyncio.run(main())
+"""
+
+
 def test_every_item_is_shown_by_a_test_that_exists():
     assert mistakes(__file__, range(0)) == []
 
@@ -104,6 +168,36 @@ def test_item_a_home_on_a_medium_that_nobody_can_write_to_is_refused_and_still_r
     assert '"one"' in board[1]
     assert verify[0] == 0
     assert verify[1].startswith("VALID")
+
+
+def test_item_a_home_that_is_full_at_the_start_is_told_in_a_sentence_that_names_its_disk(home, tmp_path):
+    plan = write_plan(tmp_path, command("one", "echo", "hi"))
+    home.mkdir(mode=0o700)
+    mount = f"mount -t tmpfs -o size=2m,mode=0700 none {shlex.quote(str(home))}"
+    told = inside(("--mount",), NEARLY_FULL, str(home), str(plan), first=mount)
+    assert [code for code, _ in told] == [2, 2, 2]
+    for (_, said), file in zip(told, ("supervisor.lock", "run/nursery", "plan.json"), strict=True):
+        way_out = "make room there, then start again"
+        assert said == f"council: cannot write {home}/{file}: No space left on device; {way_out}\n"
+
+
+async def test_item_a_disk_that_keeps_the_offices_from_opening_is_named(home, monkeypatch):
+    monkeypatch.setattr("council_tui.fleet.opening.OFFICE_PATIENCE", -1)
+    monkeypatch.setattr(Board, "trouble", "board.db cannot be written: database or disk is full")
+    sup = Supervisor(Home(home))
+    await sup.open()
+    try:
+        with pytest.raises(HomeUnusable) as caught:
+            await Fleet(sup).start()
+    finally:
+        await sup.close()
+    assert str(caught.value).startswith("board.db cannot be written: database or disk is full, so ")
+    assert str(caught.value).endswith(" could not open; make room there, then start again")
+
+
+def test_item_a_fleet_that_meets_its_limit_of_open_files_is_slower_and_nothing_else(home):
+    told = json.loads(limited(MANY, str(home), soft=64, hard=64))
+    assert told == {"exit": 0, "cards": {"done": 40}, "audit": CLEAN, "verdict": "VALID", "held": ["descriptors"]}
 
 
 async def _one_fleet(home):
@@ -136,9 +230,9 @@ def go_on(stage):
     (stage.home.slices / stage.seat("lives").run / "data" / "go").touch()
 
 
-async def settled(stage, name):
-    """Submit a small order and wait until its card has gone as far as it gets; (state, reason)."""
-    await stage.fleet.submit(plan_of(child(name, "echo fine")).orders[0])
+async def settled(stage, name, run="echo fine"):
+    """Submit an order, a small one, and wait until its card has gone as far as it gets; (state, reason)."""
+    await stage.fleet.submit(plan_of(child(name, run)).orders[0])
     await until(lambda: stage.card(name).state in ("done", "failed", "blocked"))
     return str(stage.card(name).state), stage.card(name).reason
 
@@ -168,7 +262,8 @@ async def test_item_without_memory_who_would_be_born_is_told_as_lost_and_nobody_
     async with Stage(home, plan_of(child("lives", WAITS))) as stage:
         await stage.wait(K.BODY_STARTED, "lives")
         with no_memory(stage.sup.host.pid, room=0):
-            state, why = await settled(stage, "starved")
+            # Its contract is larger than what a nursery has set aside by chance.
+            state, why = await settled(stage, "starved", ["true", *(["y" * 1000] * 500)])
         assert state == "failed"
         assert why.startswith("its runner ended with ")
         assert (await settled(stage, "next"))[0] == "done"

@@ -268,3 +268,22 @@ async def test_a_look_that_fails_while_somebody_is_reaped_proves_nothing_and_is_
         assert failures == []
         card = bare.sup.board.tables.cards[office.seat.card]
         assert (card.state, card.fail, card.claim) == ("failed", "cancelled", None)
+
+
+FILES = ("run/nursery", "run/cgroups", "run/slices.noted", "plan.json")
+NEEDED = ("supervisor.lock", "logs/runners.log", "keys/hermes.key", "keys/head.json", "board.db", "ledger.db")
+
+
+@pytest.mark.parametrize("name", [*FILES, *NEEDED])
+async def test_a_fifo_in_the_place_of_a_homes_file_keeps_no_start_waiting(home, name):
+    place = Home(home)
+    place.prepare()
+    os.mkfifo(home / name)
+    sup = Supervisor(place)
+    if name in NEEDED:
+        with pytest.raises(HomeUnusable, match=name.rpartition("/")[2]):
+            await sup.open()
+        (home / name).unlink()
+        return
+    await sup.open()
+    await sup.close()

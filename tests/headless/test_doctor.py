@@ -96,6 +96,17 @@ def test_an_agent_takes_more_processes_in_strong_mode(monkeypatch: pytest.Monkey
     assert strong.by == "kernel.pid_max"
 
 
+def test_open_files_count_up_to_the_hard_limit_and_a_plan_that_wants_more_is_said_to_be_refused(
+    cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(machine.descriptors.resource, "getrlimit", lambda which: (64, 300))
+    _, line = told(cli, tmp_path)
+    assert (line["limits"]["open_files"], line["limits"]["agents"]) == (300, 200)
+    shown = cli("doctor", home=tmp_path).stdout
+    assert "at most 200 agents at once, bounded by open files (ulimit -Hn)" in shown
+    assert "a plan that may want more at once is refused" in shown
+
+
 @pytest.mark.parametrize(("sqlite", "noted"), [("3.51.2", True), ("3.51.3", False), ("3.9.2", True)])
 def test_an_old_sqlite_is_a_note_and_no_problem(
     cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sqlite: str, noted: bool

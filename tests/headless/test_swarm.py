@@ -98,3 +98,8 @@ def test_of_a_large_swarm_a_few_that_went_wrong_keep_their_rows_and_who_expired_
     expired = [shark(n, "failed", fail="expired") for n in range(20, 40)]
     shown = paint.tree((KEEPER,), (*expired, *wrong), UNICODE)
     assert [row.card.label for row in shown if row.card is not None] == [f"p-{n}" for n in range(paint.MOST_WRONG)]
+
+
+def test_a_microshark_that_lives_counts_down():
+    agent = AgentView("microshark:p-1.1", "p-1", "microshark", KEEPER.name, "alive", "running", ttl_seconds=252.0)
+    assert paint.about(shark(1), agent) == "ttl 4m  x"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from faults.killed import Owner
-from supervisor.stage import alive, child, runs_of, until
+from supervisor.stage import child, until
 
 from council_tui.board.home import Home
+from council_tui.hosts import descriptors
 from council_tui.hosts.local import HostFailed, LocalHost
+from council_tui.hosts.nursery import Nursery, Ward
 from council_tui.runner import guard
 from council_tui.runner.spec import RunnerSpec
 
@@ -262,12 +266,11 @@ async def test_what_ended_while_there_was_no_supervisor_is_told_to_the_next_one(
     host = released.next()
     ends = Ends(host)
     wards = await host.adopt(released.nursery)
-    assert {ward.run for ward in wards.values()} == {"r_1", "r_2"}
-    assert ends.exits == {}, "nothing is told before it is asked for"
+    told = {ward.run: (ward.status, ward.clean) for ward in wards.values()}
+    assert told == {"r_1": (signal.SIGKILL, True), "r_2": (None, False)}
     host.listen()
-    await until(lambda: ends.clean)
-    assert {pid: os.WTERMSIG(raw) for pid, raw in ends.exits.items()} == {started["r_1"].pid: signal.SIGKILL}
     host.release()
+    assert ends.exits == {}, "it was told when it was asked for"
     third = released.next()
     assert {ward.run for ward in (await third.adopt(released.nursery)).values()} == {"r_2"}, "it is news only once"
     third.release()
@@ -285,15 +288,17 @@ async def test_how_a_runner_ended_is_told_again_while_what_it_guarded_is_not_pro
     os.kill(runner, signal.SIGKILL)
     told = []
     for _ in range(2):
+        await until(lambda: status(runner) is None)
         host = LocalHost(home / "runners.log", Home(home).nursery)
         ends = Ends(host)
-        assert runner in await host.adopt(nursery)
+        ward = (await host.adopt(nursery))[runner]
+        told.append((ward.status, ward.clean))
         host.listen()
-        await until(lambda: ends.exits)  # noqa: B023
-        told.append((os.WTERMSIG(ends.exits[runner]), ends.clean))
+        if len(told) == 2:
+            await until(lambda: ends.clean)  # noqa: B023
         host.release()
-    assert told == [(signal.SIGKILL, [])] * 2
-    await until(lambda: alive(runs_of(home)) == [])
+    assert told == [(signal.SIGKILL, False)] * 2
+    assert (ends.exits, ends.clean) == ({}, [runner])
 
 
 async def test_a_nursery_serves_no_second_supervisor_and_no_process_of_an_agent(host, silent):
@@ -361,3 +366,118 @@ async def test_a_nursery_whose_supervisor_died_before_it_stood_leaves_the_door_t
     late._drop()
     await late.close()
     assert os.stat(host._door).st_ino == inode
+
+
+def full(*args, **more):
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+async def test_a_full_process_table_is_told_in_a_sentence_and_leaves_nothing_open(tmp_path, home, monkeypatch):
+    home.parent.mkdir(exist_ok=True)
+    host, before = LocalHost(tmp_path / "runners.log", home.parent / "n"), descriptors.used()
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess.Popen", full)
+        with pytest.raises(HostFailed) as caught:
+            host.start()
+    assert str(caught.value) == (
+        "this machine cannot start another process: Resource temporarily unavailable; end something, then start again"
+    )
+    assert descriptors.used() == before
+    await host.close()
+
+
+async def test_a_fifo_in_the_place_of_the_runners_log_is_not_waited_for(tmp_path, home):
+    home.parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / "runners.log")
+    with pytest.raises(OSError, match="No such device or address"):
+        LocalHost(tmp_path / "runners.log", home.parent / "n").start()
+
+
+class Blind:
+    """A machine that has no room to look at a process the first so many times."""
+
+    def __init__(self, monkeypatch, times):
+        self.looks, read = 0, guard.read_process
+
+        def look(pid):
+            self.looks += 1
+            if self.looks <= times:
+                raise OSError(errno.ENFILE, "Too many open files in system")
+            return read(pid)
+
+        monkeypatch.setattr(guard, "read_process", look)
+
+
+async def test_whoever_cannot_be_looked_at_is_not_gone_and_is_looked_at_again(host, silent, monkeypatch):
+    ends = Ends(host)
+    path, links = silent
+    started = await host.spawn(spec(path))
+    await until(lambda: links)
+    os.kill(host.pid, signal.SIGKILL)
+    await ends.gone.wait()
+    with monkeypatch.context() as patch:
+        blind = Blind(patch, 3)
+        await until(lambda: blind.looks > 4)
+        assert ends.exits == {}
+        os.kill(started.pid, signal.SIGKILL)
+        await until(lambda: ends.clean)
+
+
+async def test_closing_waits_for_a_nursery_that_it_cannot_look_at_and_not_for_ever(host, tmp_path, monkeypatch):
+    Ends(host)
+    await host.spawn(spec(str(tmp_path / "nobody")))
+    own, host._process = host._process, None
+    with monkeypatch.context() as patch:
+        blind = Blind(patch, 5)
+        await host.close()
+        assert blind.looks > 5
+    own.wait()
+    again = LocalHost(tmp_path / "runners.log", tmp_path / "n")
+    again._nursery = guard.read_process(os.getpid())
+    with monkeypatch.context() as patch:
+        patch.setattr("council_tui.hosts.local.KILLED_SECONDS", 0.05)
+        patch.setattr(guard, "send", lambda process, number: False)
+        async with asyncio.timeout(20):
+            await again.close(patience=0)
+
+
+@pytest.fixture
+def nursery(monkeypatch):
+    """A nursery in this process, of which nothing works yet but its loop."""
+    one = object.__new__(Nursery)
+    one._control, one._runners, one._unclean = None, {}, {7: Ward("r_1", 1, 0.0)}
+    one._selector = SimpleNamespace(select=lambda seconds: [])
+    one._collect = one._remove_door = lambda: None
+    return one
+
+
+def test_a_nursery_that_has_no_room_to_look_proves_nobody_dead_and_looks_again(nursery, monkeypatch):
+    monkeypatch.setattr(guard, "children_of", lambda pid: [4_194_304])
+    blind = Blind(monkeypatch, 3)
+    nursery._kill_at, nursery._unheard = {}, {}
+    nursery.serve()
+    assert blind.looks == 4
+    assert list(nursery._unheard) == [7]
+
+
+def test_a_nursery_without_a_descriptor_lets_whoever_connects_wait(nursery, monkeypatch):
+    paused = []
+
+    def short():
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    nursery._door = SimpleNamespace(accept=short)
+    monkeypatch.setattr("council_tui.hosts.nursery.time.sleep", paused.append)
+    nursery._welcome()
+    assert paused == [0.05]
+
+
+def test_a_runner_whose_birth_cannot_be_seen_is_ended_and_refused(nursery, monkeypatch):
+    killed = []
+    monkeypatch.setattr("os.fork", lambda: 4_194_304)
+    monkeypatch.setattr("os.kill", lambda pid, number: killed.append((pid, number)))
+    Blind(monkeypatch, 1)
+    with pytest.raises(OSError, match="Too many"):
+        nursery._fork(spec("/none"))
+    assert killed == [(4_194_304, signal.SIGKILL)]
+    assert nursery._runners == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 
@@ -117,3 +118,15 @@ def test_keys_on_which_libraries_disagree_are_no_valid_keys(public):
 
 def test_a_generated_key_is_valid():
     assert valid_public(Key.generate().public)
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_key(tmp_path, monkeypatch):
+    def full(fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(KeyUnusable, match="cannot be used: No space left on device"):
+            load_or_create(tmp_path / "k")
+    assert list(tmp_path.iterdir()) == []
+    load_or_create(tmp_path / "k")

@@ -65,6 +65,18 @@ def test_a_members_name_has_to_be_its_own(family):
         family.contract(params(renamed), NOW)
 
 
+def test_it_waits_for_a_new_supervisor_as_long_as_its_most_patient_child_does():
+    """Its own loss would take that child down, however patient it is."""
+    signer = Signer("zeroclaw:office.r1", Key.generate(), "council-tui/test")
+    office = Family("zeroclaw:office.r1", Inheritance(), signer, "t_o", 2, (0, 2**40), patience=4.0)
+    assert office.patience() == 4.0
+    for run, interval in (("r_1", 30), ("r_2", 1)):
+        policy = {"lifecycle_policy": {"parent_heartbeat_interval_seconds": interval}}
+        one = Order(id="kid", title="kid", parent="zeroclaw", run=("true",), envelope=envelope(), context=policy)
+        office.contract(params(one, run), NOW)
+    assert office.patience() == 60.0
+
+
 async def test_it_is_through_only_when_the_last_member_is_and_tells_how_they_ended(family):
     family.ask_for(order())
     family.settle("probe-1", "done", 0)

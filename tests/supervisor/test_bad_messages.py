@@ -62,7 +62,7 @@ def refusals(bare):
 async def test_nonsense_from_a_stranger_is_counted_and_a_runner_still_gets_in(bare):
     _, writer = await stranger(bare)
     writer.write(b"".join(NONSENSE))
-    await until(lambda: bare.sup.strangers == len(NONSENSE))
+    await until(lambda: bare.sup.hearing.strangers == len(NONSENSE))
     writer.close()
     assert [event.data["count"] for event in refusals(bare)] == [1, 10]
     await (await bare.office()).begin()
@@ -73,7 +73,7 @@ async def test_nonsense_from_a_runner_is_counted_on_its_seat_and_its_next_gate_o
     await runner.claim()
     assert runner.seat.refused == len(NONSENSE)
     assert {event.run for event in refusals(bare)} == {runner.seat.run}
-    assert bare.sup.strangers == 0
+    assert bare.sup.hearing.strangers == 0
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -90,7 +90,7 @@ async def test_a_line_of_five_megabytes_is_refused_whole_and_the_next_one_heard(
         answer = json.loads(await reader.readline())
         assert (answer["id"], answer["result"]["pid"]) == (8, os.getpid())
         writer.close()
-        assert bare.sup.strangers == 1
+        assert bare.sup.hearing.strangers == 1
     assert refusals(bare)[0].data["reason"] == "longer than the cap"
 
 
@@ -152,7 +152,7 @@ JSON = st.recursive(
 KEYS = ["card", "claim", "entry", "reason", "pid", "start_time", "text", "order", "used", "limit", "result", "digest"]
 CALLS = st.lists(
     st.tuples(
-        st.sampled_from(sorted(set(_METHODS) - {"reject", "breach"})),
+        st.sampled_from(sorted(set(_METHODS) - {"reject", "breach", "fault"})),
         st.dictionaries(st.sampled_from([*KEYS, "problems", "violation", "exit_status", "signal"]), JSON),
     ),
     max_size=12,

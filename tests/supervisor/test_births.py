@@ -15,6 +15,7 @@ from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Signal
 from council_tui.hosts.local import HostFailed
 from council_tui.supervisor import limits, slices
+from council_tui.supervisor.leftovers import clear_directories
 from supervisor.stage import until
 from supervisor.wire import Bare
 
@@ -221,3 +222,17 @@ async def test_a_spawn_says_who_whose_child_and_what_is_enforced(bare):
     assert told.data["pid"] == os.getpid()
     assert told.data["enforcement"] == "portable; soft slice"
     assert told.data["contract"]["sha256"] == child.seat.context.sha256()
+
+
+async def test_a_slice_in_a_place_of_the_plans_own_is_known_before_the_journal_has_the_run(bare, tmp_path):
+    """Whoever dies between the two has to find it again; it would keep the next attempt from being born."""
+    office = await (await bare.office()).begin()
+    own = tmp_path / "own"
+    bare.host.gate.clear()
+    order = bare.order(context={"memory_slice": {"shared_memory_path": str(own)}})
+    born = asyncio.create_task(bare.child(office, order))
+    await until(lambda: bare.find(K.CARD_READY) and own.exists())
+    clear_directories(bare.sup.home, frozenset())
+    assert not own.exists()
+    bare.host.gate.set()
+    await born

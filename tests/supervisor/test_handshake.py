@@ -38,7 +38,7 @@ async def test_every_gate_is_passed_in_order_and_journalled(bare):
     await child.returned()
     await child.call("report", entry=child.ascension())
     child.leave()
-    bare.sup._runner_gone(child.seat.pid, 0)
+    bare.sup.watch._gone(child.seat.pid, 0)
     await child.seat.ended.wait()
     kinds = bare.kinds(child.seat.agent)
     wanted = [
@@ -81,7 +81,7 @@ async def test_a_wrong_token_is_refused_and_journalled_and_the_right_one_still_w
     with pytest.raises(RemoteRefusal, match="no run of ours"):
         await office.hello(run="r_nobody")
     assert (await bare.wait(K.MESSAGE_REFUSED)).data == {"reason": "token: no run of ours", "count": 1}
-    assert bare.sup.strangers == 5
+    assert bare.sup.hearing.strangers == 5
     await office.hello()
     assert office.seat.state.phase is Phase.DELEGATED
 
@@ -247,7 +247,7 @@ async def test_a_second_result_does_not_replace_the_first(bare):
         await office.returned({**RESULT, "evidence": ["else"]})
     await office.call("report", entry=office.ascension())
     office.leave()
-    bare.sup._runner_gone(office.seat.pid, 0)
+    bare.sup.watch._gone(office.seat.pid, 0)
     assert (await ended(office)).result["evidence"] == ["by hand"]
 
 
@@ -328,7 +328,7 @@ async def test_a_parent_that_is_gone_gives_birth_to_nobody(bare):
     card = await bare.sup.make_card(office.seat, bare.order())
     await office.call("reject", reason="over")  # out of order: nothing happens
     office.leave()
-    bare.sup._runner_gone(office.seat.pid, 9)
+    bare.sup.watch._gone(office.seat.pid, 9)
     await ended(office)
     with pytest.raises(Exception, match="is not alive to spawn anything"):
         await bare.sup.births.spawn(card)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 
 import pytest
@@ -282,3 +283,116 @@ async def test_a_disk_that_fails_is_answered_to_the_runner_and_is_the_councils_f
         await office.claim()
     with pytest.raises(Exception, match="readonly"):
         bare.sup.failed.result()
+
+
+def broken(patch, times=None, error=None):
+    """Looking for what lives breaks off, so many times or always; how often it has."""
+    looked = []
+
+    def look():
+        looked.append(1)
+        if times is None or len(looked) <= times:
+            raise error or RuntimeError("not today")
+        return {}
+
+    patch.setattr("council_tui.supervisor.sweep._by_run", look)
+    return looked
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """A reaper that does not rest for long."""
+    monkeypatch.setattr("council_tui.supervisor.reaper.AGAIN_SECONDS", 0.001)
+
+
+async def test_a_reap_that_breaks_off_is_begun_anew_and_its_fault_is_told(bare, hurried, monkeypatch):
+    office = await (await bare.office()).begin()
+    with monkeypatch.context() as patch:
+        broken(patch, 2)
+        await cancel(bare, office)
+        await reaped(office)
+    kinds = bare.kinds(office.seat.agent)
+    assert (kinds.count("reap_started"), kinds.count("reaped"), kinds.count("unkillable")) == (1, 1, 0)
+    assert bare.find(K.REAPED, office.seat.agent).data["exit_status"] == 0, "what its runner said is not forgotten"
+    with pytest.raises(RuntimeError, match="not today"):
+        bare.sup.failed.result()
+
+
+async def test_a_shortage_in_the_middle_of_a_reap_is_nobodys_fault(bare, hurried, monkeypatch):
+    office = await (await bare.office()).begin()
+    with monkeypatch.context() as patch:
+        patch.setattr(bare.sup.reaper, "_prove", short_of_memory(bare.sup.reaper._prove))
+        await cancel(bare, office)
+        await reaped(office)
+    assert not bare.sup.failed.done()
+
+
+def short_of_memory(prove):
+    """The same, after two times in which there was no memory for it."""
+    tries = iter((1, 2))
+
+    async def proved(seat):
+        if next(tries, None) is not None:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        await prove(seat)
+
+    return proved
+
+
+async def test_one_that_breaks_off_again_and_again_is_shown_tried_less_often_and_not_waited_for(
+    bare, hurried, monkeypatch
+):
+    office = await (await bare.office()).begin()
+    with monkeypatch.context() as patch:
+        broken(patch)
+        await cancel(bare, office)
+        async with asyncio.timeout(20):
+            await office.seat.stuck.wait()
+        assert office.seat.unkillable.reason(1000.0) == "its reap broke off (RuntimeError: not today); next try in 0 s"
+        told = bare.find(K.UNKILLABLE, office.seat.agent)
+        assert "RuntimeError: not today" in told.data["reason"]
+    await reaped(office)
+    assert office.seat.unkillable is None
+
+
+async def test_closing_leaves_behind_whom_it_cannot_reap_and_says_so(home, hurried, monkeypatch):
+    monkeypatch.setattr("council_tui.supervisor.supervisor.CLOSING_PATIENCE", 0.01)
+    bare = Bare(home)
+    async with asyncio.timeout(20):
+        with monkeypatch.context() as patch:
+            broken(patch)
+            async with bare:
+                office = await (await bare.office()).begin()
+    (said,) = bare.sup.left_behind
+    assert said.startswith("OpenClaw is left behind: its reap broke off (RuntimeError: not today); next try in ")
+    assert said.endswith("; the next start in this home ends it")
+    assert bare.sup.board.tables.cards[office.seat.card].claim == "c_hand"
+
+
+async def test_closing_does_not_wait_for_ever_for_an_end_that_neither_comes_nor_is_told_to_be_stuck(home, monkeypatch):
+    for name in ("ending.LONGEST_SECONDS", "ending.LOOK_SECONDS", "supervisor.CLOSING_PATIENCE"):
+        monkeypatch.setattr(f"council_tui.supervisor.{name}", 0.01)
+    bare = Bare(home)
+    async with asyncio.timeout(20):
+        async with bare:
+            await (await bare.office(grace_seconds=0)).begin()
+            monkeypatch.setattr(bare.sup.clearing, "clear", lambda seat: asyncio.Event().wait())
+    assert bare.sup.left_behind == [
+        "OpenClaw is left behind: its end did not come in time; the next start in this home ends it"
+    ]
+
+
+@pytest.mark.parametrize("said", [None, [], "gone", {"exit_status": 3}])
+async def test_whatever_a_runner_answers_to_its_reap_the_reap_goes_on(bare, said):
+    office = await (await bare.office()).begin()
+
+    def answer(params):
+        office.leave()
+        return said
+
+    office.answers["reap"] = answer
+    await cancel(bare, office)
+    await reaped(office)
+    assert not bare.sup.failed.done()
+    told = bare.find(K.REAPED, office.seat.agent).data
+    assert told["exit_status"] == (3 if isinstance(said, dict) else None)

@@ -290,3 +290,15 @@ async def test_a_quarantined_card_waits_for_a_person_and_its_agent_is_gone(home,
     async with after(home, monkeypatch, {os.getpid(): Ward("r_one", 1)}) as sup:
         assert states(sup) == {"one": ("blocked", "hold")}
         assert "two crashes" in sup.board.tables.cards["one"].reason
+
+
+@pytest.mark.parametrize("last", [K.RETURNED, K.REPORTED])
+async def test_who_only_has_to_hand_in_its_report_is_taken_back_also_after_a_second_crash(
+    home, written, monkeypatch, last
+):
+    await written(
+        *run_of("one", *REPORTED[: REPORTED.index(last) + 1], pid=os.getpid()),
+        happened(K.RECOVERED, "one", "r_one", what="taken_back", crash=True),
+    )
+    async with after(home, monkeypatch, {os.getpid(): Ward("r_one", 7)}) as sup:
+        assert [str(item.what) for item in sup.recovery.plan] == ["taken_back"]

@@ -174,6 +174,8 @@ class Bare(Watcher):
 
     async def __aenter__(self) -> Bare:
         await self.sup.open()
+        # There is no fleet here, and nobody is to wait for one.
+        self.sup.fleet_here.set()
         self.sup.board.listen(self.hear)
         return self
 
