@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from council_tui.control.views import RecoveryView
 
 MOST_LINES = 20
+_asking: list[bool] = []
+"""Holds something while a question stands on the terminal."""
+
+
+def is_asking() -> bool:
+    """Whether a question stands on the terminal, which nothing may be written over."""
+    return bool(_asking)
 
 
 async def agree(recovery: RecoveryView) -> bool:
@@ -26,7 +33,11 @@ async def agree(recovery: RecoveryView) -> bool:
         sys.stderr.write(f"  and {len(lines) - MOST_LINES} more\n")
     sys.stderr.write("Who lives is taken back already. Do the rest? [Y/n] ")
     sys.stderr.flush()
-    return (await _line(sys.stdin.fileno())).strip().lower() in ("", "y", "yes")
+    _asking.append(True)
+    try:
+        return (await _line(sys.stdin.fileno())).strip().lower() in ("", "y", "yes")
+    finally:
+        _asking.clear()
 
 
 async def _line(fd: int) -> str:

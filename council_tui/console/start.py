@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council_tui.board.home import Home
-from council_tui.console.agree import agree
+from council_tui.console.agree import agree, is_asking
 from council_tui.console.run import run_console
 from council_tui.control.attach import Attached
-from council_tui.control.background import Background, NotStarted
+from council_tui.control.background import Background, NotStarted, command
 from council_tui.control.council import Council, Options
 from council_tui.control.readiness import WAITING
 from council_tui.domain.errors import HomeOwned
@@ -131,7 +131,8 @@ async def _leave_running(council: Council) -> int:
             living = await council.hand_over()
             await asyncio.to_thread(following.wait, "READY", "1")
         verb = "goes" if living == 1 else "go"
-        words = "`council` shows the fleet, `council stop` ends it"
+        council_here = command(council.home)
+        words = f"`{council_here}` shows the fleet, `{council_here} stop` ends it"
         print(f"{counted(living, 'agent')} {verb} on in process {following.pid}; {words}")
     return 0
 
@@ -179,6 +180,8 @@ def _announced(what: str) -> Iterator[None]:
 
     def show() -> None:
         nonlocal shown
+        if is_asking():
+            return
         shown = True
         print(f"{what} ...", end="", file=sys.stderr, flush=True)
 

@@ -59,7 +59,14 @@ class Attached:
             _, peer = await loop.create_unix_connection(lambda: Peer(_nothing_offered), str(home.socket))
         except OSError as error:
             raise CouncilError(f"no council answers in {home.root}: {error.strerror}") from None
-        answer = await peer.call("attach", {}, ANSWER_SECONDS)
+        try:
+            answer = await peer.call("attach", {}, ANSWER_SECONDS)
+        except TimeoutError:
+            peer.close()
+            raise CouncilError(
+                f"process {OwnerLock(home).owner() or 'unknown'} runs the council in {home.root} and has not answered "
+                f"for {ANSWER_SECONDS:g} s; if it hangs or was stopped, end it with kill -9 and start council again"
+            ) from None
         return cls(home, peer, int(answer["pid"]))
 
     async def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -114,6 +115,11 @@ class Background:
         return said.rpartition("\n")[2].removeprefix("council: ") or f"it ended at once; see {self.log}"
 
 
+def command(home: Home) -> str:
+    """What a person types to reach this home from anywhere."""
+    return f"council --home {shlex.quote(str(home.root))}"
+
+
 def detach(home: Home, arguments: list[str]) -> int:
     """Run a fleet in the background; returns once it is open. The exit code is its own when it does not open."""
     with Background(home, arguments) as started:
@@ -122,5 +128,7 @@ def detach(home: Home, arguments: list[str]) -> int:
         except NotStarted as error:
             sys.stderr.write(f"council: {error}\n")
             return started.status or 70
-        print(f"the fleet runs in process {started.pid}: `council` shows it, `council stop` ends it, log {started.log}")
+        council = command(home)
+        print(f"the fleet runs in process {started.pid}: `{council}` shows it, `{council} stop` ends it")
+        print(f"log {started.log}")
     return 0

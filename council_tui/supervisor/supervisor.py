@@ -369,7 +369,7 @@ class Supervisor:
         self.channel.keep()
         self.beats.keep()
         self.clearing.look()
-        for seat in list(self.seats.values()):
+        for seat in [seat for seat in self.seats.values() if not seat.pending]:
             self.reaper.look(seat)
             if inquiry.due(seat, self.clock()):
                 self.background(inquiry.ask(seat, self.clock))

@@ -96,7 +96,7 @@ def test_the_demo_draws_answers_and_ends_everything_on_q():
     term.until("Everywhere")
     term.child.send("?")
     term.child.send("q")
-    term.until("agents end with you")
+    term.until("agents live")
     term.child.send("e")
     end = term.rest()
     assert ALTERNATE_OFF in end
@@ -184,7 +184,7 @@ def test_after_a_kill_the_next_start_finds_nothing_alive_and_says_what_it_ended(
     plan.write_text(
         "council: 1\nname: long\n"
         "defaults: {envelope: {time_budget_minutes: 5, autonomy_band: AUTONOMOUS, tools_scope: [exec], "
-        "rollback_plan: No changes}, lifecycle_policy: {grace_seconds: 0.5}}\n"
+        "rollback_plan: No changes}, lifecycle_policy: {grace_seconds: 0.5, patience_seconds: 1}}\n"
         "children: [{id: sleeper, parent: zeroclaw, run: [sleep, '600']}]\n"
     )
     run = subprocess.Popen(
@@ -201,6 +201,9 @@ def test_after_a_kill_the_next_start_finds_nothing_alive_and_says_what_it_ended(
     _, alive = psutil.wait_procs(started, timeout=PATIENCE)
     assert not alive
     term = Terminal("--home", home)
+    term.until(r"sleeper: is gone; its card is told")
+    term.until(r"Do the rest\? \[Y/n\]")
+    term.child.send("\r")
     term.until(r"Failed 1")
     term.until(r"sleeper\s+✗ orphan")
     term.child.send("q")
