@@ -227,8 +227,7 @@ def leftovers(home: Home) -> tuple[list[ProcessPart], str]:
 def _lives(run: Run) -> bool:
     if run.boot_id != guard.boot_id() or run.pid is None:
         return False
-    process = guard.read_process(run.pid)
-    return process is not None and process.start_time == run.start_time and process.state not in "ZX"
+    return run.start_time is not None and guard.running(run.pid, run.start_time) is not None
 
 
 def _name(pid: int) -> str:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -329,10 +328,9 @@ class LocalHost:
 def _is_gone(pid: int, start_time: int) -> bool:
     """Whether this process has ended; where nothing can be looked at just now it has not."""
     try:
-        now = guard.read_process(pid)
+        return guard.running(pid, start_time) is None
     except OSError:
         return False
-    return now is None or now.start_time != start_time or now.state in "ZX"
 
 
 def _ask_for_runners(door: Path, nursery: int) -> tuple[socket.socket, dict[int, Ward]]:
@@ -341,8 +339,7 @@ def _ask_for_runners(door: Path, nursery: int) -> tuple[socket.socket, dict[int,
     try:
         connected.settimeout(LISTING_SECONDS)
         connected.connect(str(door))
-        raw = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        if struct.unpack("3i", raw)[0] != nursery:
+        if guard.peer_of(connected)[0] != nursery:
             raise ValueError("another process listens there")
         wards: dict[int, Ward] = {}
         while "listed" not in (said := json.loads(connected.recv(PACKET))):

@@ -23,7 +23,6 @@ import select
 import selectors
 import signal
 import socket
-import struct
 import sys
 import time
 from contextlib import suppress
@@ -104,8 +103,7 @@ class Nursery:
             # Without a descriptor it goes on waiting at the door, and we must not turn in circles meanwhile.
             time.sleep(_SWEEP_EVERY)
             return
-        raw = came.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        pid, uid, _ = struct.unpack("3i", raw)
+        pid, uid = guard.peer_of(came)
         if self._control is not None and left_alone(self._control):
             self._let_go(self._control)
         if self._control is not None or uid != os.getuid() or _agents(pid):

@@ -60,7 +60,6 @@ class Family:
         self._open: set[str] = set()
         """Those of them that have not ended."""
         self._swarms: dict[str, _Swarm] = {}
-        self._findings = 0
         self._settled = asyncio.Event()
         self._settled.set()
 
@@ -141,11 +140,10 @@ class Family:
         for index in range(1, granted + 1):
             self.expect(member_id(order.id, index))
 
-    def settle(self, order: str, state: str, findings: int) -> None:
+    def settle(self, order: str, state: str) -> None:
         """A card of ours has ended."""
         self._expected[order] = state
         self._open.discard(order)
-        self._findings += findings
         if not self._open:
             self._settled.set()
 

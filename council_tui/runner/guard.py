@@ -11,7 +11,9 @@ import errno
 import functools
 import os
 import signal
+import socket
 import stat
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,6 +82,19 @@ def read_process(pid: int) -> Process | None:
         return None
     fields = raw[raw.rindex(b")") + 2 :].split()
     return Process(pid, int(fields[1]), fields[0].decode(), int(fields[19]), int(fields[3]))
+
+
+def running(pid: int, start_time: int) -> Process | None:
+    """The process with this pid, if it is the one that began then and it lives. Raises OSError where none can look."""
+    found = read_process(pid)
+    return found if found is not None and found.start_time == start_time and found.state not in "ZX" else None
+
+
+def peer_of(connected: socket.socket) -> tuple[int, int]:
+    """(pid, uid) of the other end of a Unix socket (unix(7), SO_PEERCRED)."""
+    raw = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
 
 
 def all_processes() -> Iterator[Process]:

@@ -317,7 +317,7 @@ class Runner:
 
     async def _on_settled(self, params: dict[str, Any]) -> None:
         """One of this agent's cards has ended."""
-        self._parent().settle(str(params["order"]), str(params["state"]), int(params.get("findings", 0)))
+        self._parent().settle(str(params["order"]), str(params["state"]))
 
     async def _on_order(self, params: dict[str, Any]) -> dict[str, Any]:
         """As an office: take orders from Hermes and make cards of them."""

@@ -6,12 +6,12 @@ import asyncio
 import os
 import socket
 import stat
-import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from council_tui.domain.errors import CouncilError, Refused
 from council_tui.domain.text import safe
+from council_tui.runner import guard
 from council_tui.runner.channel import Peer, UnknownMethod
 from council_tui.runner.reserve import SHORT
 from council_tui.supervisor.slices import remove
@@ -37,10 +37,8 @@ PAUSE_SECONDS = 0.5
 
 
 def credentials(peer: Peer) -> tuple[int, int]:
-    """(pid, uid) of the other end (unix(7), SO_PEERCRED)."""
-    raw = peer.socket_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", raw)
-    return pid, uid
+    """(pid, uid) of the other end of a connection."""
+    return guard.peer_of(peer.socket_info("socket"))
 
 
 def identity(path: Path) -> tuple[int, int] | None:

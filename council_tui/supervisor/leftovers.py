@@ -48,8 +48,7 @@ def _strays(runs: Mapping[str, tuple[int, int]]) -> list[guard.Process]:
     """Bodies and runners of these runs (run id to the runner's pid and start time) that still live."""
     found = [process for process, run in guard.all_marked() if run in runs]
     for pid, start_time in runs.values():
-        process = guard.read_process(pid)
-        if process is not None and process.start_time == start_time and process.state not in "ZX":
+        if (process := guard.running(pid, start_time)) is not None:
             found.append(process)
     return found
 
@@ -114,16 +113,14 @@ def former_nurseries(home: Home) -> list[guard.Process]:
     found: list[guard.Process] = []
     for said in _lines(home.runtime / NURSERY):
         with suppress(ValueError, KeyError, TypeError):
-            process = guard.read_process(int(said["pid"]))
-            known = (said["start_time"], said["boot_id"])
-            if process is not None and known == (process.start_time, guard.boot_id()) and process.state not in "ZX":
+            process = guard.running(int(said["pid"]), said["start_time"])
+            if process is not None and said["boot_id"] == guard.boot_id():
                 found.append(process)
     return found
 
 
 def _still(processes: Iterable[guard.Process]) -> list[guard.Process]:
-    now = [(process, guard.read_process(process.pid)) for process in processes]
-    return [old for old, new in now if new and new.start_time == old.start_time and new.state not in "ZX"]
+    return [process for process in processes if guard.running(process.pid, process.start_time) is not None]
 
 
 async def end_nurseries(left: list[guard.Process]) -> None:

@@ -229,8 +229,7 @@ class Reaper:
         # A rate limit that is not waited for any longer is an end like any other.
         block = "error" if outcome.block is BlockKind.TRANSIENT else outcome.block
         state = str(outcome.fail or block or "done")
-        findings = len(seat.result.get("findings", ()))
-        parent.peer.notify("settled", {"order": seat.order.id, "state": state, "findings": findings})
+        parent.peer.notify("settled", {"order": seat.order.id, "state": state})
 
     async def _close_authority(self, seat: Seat, outcome: Outcome) -> None:
         """What we saw from outside, and the end of the agent's authority at this place in the log."""

@@ -88,7 +88,6 @@ class Recovery:
     def __init__(self, supervisor: Supervisor, wards: Mapping[int, Ward] | None) -> None:
         self._sup = supervisor
         self._wards = wards or {}
-        self._adopted = wards is not None
         self.crash = False
         """Whether that other one died, instead of handing over."""
         self.newest: Event | None = None

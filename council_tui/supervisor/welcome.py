@@ -91,4 +91,4 @@ class Welcome:
             lives = card.state in ("backlog", "ready", "claimed", "running", "review") or card.block == "transient"
             if card.parent_agent == seat.agent and not lives and seat.peer is not None:
                 state = card.fail or card.block or "done"
-                seat.peer.notify("settled", {"order": card.plan_id, "state": state, "findings": card.findings})
+                seat.peer.notify("settled", {"order": card.plan_id, "state": state})

@@ -10,8 +10,6 @@ from typing import Any
 
 from supervisor.stage import WITHIN
 
-from council_tui.runner import guard
-
 OWNER = Path(__file__).with_name("owner.py")
 
 
@@ -55,9 +53,3 @@ class Owner:
         await self.wait("body_started", count=4)
         self.nursery = next(one[3]["pid"] for one in self.told if one[0] == "nursery")
         self.runners = [one[3]["pid"] for one in self.told if one[0] == "agent_started"]
-
-
-def gone(pid: int) -> bool:
-    """Whether no such process lives."""
-    process = guard.read_process(pid)
-    return process is None or process.state in "ZX"

@@ -63,7 +63,7 @@ from dataclasses import asdict
 
 import pytest
 from board.facts import created, opened
-from supervisor.stage import Stage, child, plan_of, play, until
+from supervisor.stage import Stage, child, gone, plan_of, play, until
 
 from council_tui.board import home as homes
 from council_tui.board.board import Draft, load_tables, replay
@@ -72,7 +72,6 @@ from council_tui.board.home import Home, OwnerLock
 from council_tui.domain.errors import HomeOwned, HomeUnusable
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Phase, Signal
-from council_tui.runner import guard
 from faults.byhand import Clock, beat, ended, standing
 from faults.catalogue import mistakes
 from faults.namespaces import inside
@@ -87,11 +86,6 @@ def clock():
 async def bare(home, clock, monkeypatch):
     async with standing(home, clock, monkeypatch) as bare:
         yield bare
-
-
-def gone(pid):
-    process = guard.read_process(pid)
-    return process is None or process.state in "ZX"
 
 
 def test_every_row_is_shown_by_a_test_or_has_a_reason():

@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from supervisor.stage import alive, child, plan_of, runs_of, until
+from supervisor.stage import alive, child, gone, plan_of, runs_of, until
 
 from council_tui.control.council import Options
 from council_tui.domain.errors import HomeUnusable
@@ -14,7 +14,7 @@ from council_tui.domain.events import EventKind as K
 from council_tui.domain.hierarchy import PARENTS
 from council_tui.runner import guard
 from council_tui.supervisor.authority import Authority
-from faults.killed import Owner, gone
+from faults.killed import Owner
 from faults.test_taken_back import Next, after, slow, times
 
 

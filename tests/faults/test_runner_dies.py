@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from supervisor.stage import WITHIN, Stage, alive, child, plan_of, python, until
+from supervisor.stage import WITHIN, Stage, alive, child, gone, plan_of, python, until
 
 from council_tui.domain.errors import HomeUnusable
 from council_tui.domain.events import EventKind as K
@@ -35,11 +35,6 @@ if os.fork():
     os._exit(0)
 os.execve("/bin/sleep", ["sleep", "617"], {})
 """
-
-
-def gone(pid):
-    process = guard.read_process(pid)
-    return process is None or process.state in "ZX"
 
 
 async def test_a_killed_runner_is_an_orphan_at_once_and_its_body_goes_with_it(home):

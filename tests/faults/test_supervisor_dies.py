@@ -7,13 +7,13 @@ import json
 import signal
 
 import pytest
-from supervisor.stage import Stage, alive, child, entries_of, plan_of, runs_of, until
+from supervisor.stage import Stage, alive, child, entries_of, gone, plan_of, runs_of, until
 
 from council_tui.board.home import Home
 from council_tui.domain.events import EventKind as K
 from council_tui.ledger.verify import verify_log
 from council_tui.runner import guard
-from faults.killed import Owner, gone
+from faults.killed import Owner
 
 
 async def test_nothing_outlives_a_supervisor_that_was_killed_and_the_next_one_puts_it_right(home):

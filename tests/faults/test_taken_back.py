@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import asynccontextmanager, closing
 
 import pytest
-from supervisor.stage import WITHIN, Watcher, alive, child, entries_of, plan_of, python, runs_of, until
+from supervisor.stage import WITHIN, Watcher, alive, child, entries_of, gone, plan_of, python, runs_of, until
 
 from council_tui.board.home import Home
 from council_tui.control.council import Council, Options
@@ -18,7 +18,7 @@ from council_tui.domain.errors import CouncilError
 from council_tui.domain.events import EventKind as K
 from council_tui.domain.lifecycle import Phase
 from council_tui.runner import guard
-from faults.killed import Owner, gone
+from faults.killed import Owner
 
 
 class Next(Watcher):

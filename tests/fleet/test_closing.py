@@ -6,17 +6,11 @@ import asyncio
 import shutil
 
 import pytest
-from supervisor.stage import Stage, child, plan_of
+from supervisor.stage import Stage, child, gone, plan_of
 
 from council_tui.domain.errors import CouncilError
 from council_tui.domain.events import EventKind as K
 from council_tui.fleet.fleet import Fleet
-from council_tui.runner import guard
-
-
-def gone(pid):
-    process = guard.read_process(pid)
-    return process is None or process.state in "ZX"
 
 
 async def test_a_folder_of_reports_that_is_gone_is_made_again(home):

@@ -79,13 +79,13 @@ def test_it_waits_for_a_new_supervisor_as_long_as_its_most_patient_child_does():
 
 async def test_it_is_through_only_when_the_last_member_is_and_tells_how_they_ended(family):
     family.ask_for(order())
-    family.settle("probe-1", "done", 0)
+    family.settle("probe-1", "done")
     family.granted(order(), 3, "")
     waiting = asyncio.ensure_future(family.all_settled())
     for name, state in (("probe-2", "expired"), ("probe-3", "done")):
         await asyncio.sleep(0)
         assert not waiting.done()
-        family.settle(name, state, 0)
+        family.settle(name, state)
     await waiting
     told = family.add_to(Result("DONE", (), ("seen",)))
     assert told.evidence == ("seen", "swarm probe: 3 of 3 microsharks granted: 2 done, 1 expired")
@@ -95,7 +95,7 @@ async def test_a_refused_swarm_is_waited_for_by_nobody_and_told_with_its_reason(
     family.ask_for(order())
     family.granted(order(), 0, "the limit")
     family.expect("single")
-    family.settle("single", "done", 0)
+    family.settle("single", "done")
     await family.all_settled()
     told = family.add_to(replace(Result("DONE"), evidence=()))
     assert told.evidence == (

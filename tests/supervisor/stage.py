@@ -105,6 +105,12 @@ def alive(runs: set[str]) -> list[int]:
     return [process.pid for process, run in guard.all_marked() if run in runs]
 
 
+def gone(pid: int) -> bool:
+    """Whether no such process lives."""
+    process = guard.read_process(pid)
+    return process is None or process.state in "ZX"
+
+
 @contextmanager
 def short_home() -> Iterator[Path]:
     """A home in /tmp whose path leaves room for sockets; afterwards nothing of its runs may live."""
